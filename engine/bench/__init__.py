@@ -1,0 +1,1 @@
+"""Measuring Shoal and what it is compared with, side by side."""

@@ -1,0 +1,1 @@
+"""Using the swarm: routes, sessions, the token loop."""

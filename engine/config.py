@@ -1,0 +1,124 @@
+"""The settings of the engine: one frozen tree, read once, each part given its own branch.
+
+Precedence: command-line arguments, then environment, then `settings.toml`, then the defaults here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.core.errors import ConfigError
+
+
+class _Branch(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelConfig(_Branch):
+    """Which model, and how it is computed."""
+
+    source: str = "starter"
+    """`starter`, a local directory, or a Hub id."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """`auto`: float32 on a CPU, bfloat16 on CUDA."""
+    device: str = "auto"
+    """`auto`, `cpu`, `cuda`, `cuda:1` …"""
+
+
+class StageConfig(_Branch):
+    """What this node gives."""
+
+    enabled: bool = True
+    """False: a client only, which holds no blocks."""
+    blocks: tuple[int, int] | None = None
+    """A fixed span `[start, end)`; None lets the engine choose."""
+    kv_budget_bytes: int = Field(default=1 << 30, ge=1 << 20)
+    """Room for KV caches."""
+    max_batch_tokens: int = Field(default=512, ge=1, le=65536)
+    """Tokens in one forward pass: prefill is cut into chunks of at most this."""
+    max_batch_rows: int = Field(default=64, ge=1, le=4096)
+    lease_s: float = Field(default=30.0, gt=0)
+    """A session dies when its client is silent for this long."""
+    drain_limit_s: float = Field(default=120.0, gt=0)
+    """Finish-then-pause waits at most this long."""
+    threads: int = Field(default=0, ge=0)
+    """Compute threads of the worker; 0: all cores we may use."""
+
+
+class LinkShape(_Branch):
+    """An artificial link, for benchmarks: applied to everything sent to other peers."""
+
+    rate_bytes_per_s: float = Field(default=0.0, ge=0)
+    """0: unlimited."""
+    delay_s: float = Field(default=0.0, ge=0)
+
+
+class SwarmConfig(_Branch):
+    """Links, announcements and time-outs."""
+
+    listen: tuple[str, ...] = ()
+    """Multiaddrs to listen on; empty: every IPv4 interface in a swarm, loopback when solo."""
+    announce_refresh_s: float = Field(default=20.0, gt=0)
+    announce_expiry_s: float = Field(default=60.0, gt=0)
+    snapshot_refresh_s: float = Field(default=5.0, gt=0)
+    heartbeat_s: float = Field(default=2.0, gt=0)
+    dead_after_s: float = Field(default=7.0, gt=0)
+    """A link without any sign of life for this long is dead."""
+    open_timeout_s: float = Field(default=10.0, gt=0)
+    max_clock_offset_s: float = Field(default=2.5, gt=0)
+    shape: LinkShape = LinkShape()
+
+
+class ClientConfig(_Branch):
+    """Generating through the swarm."""
+
+    step_timeout_s: float = Field(default=60.0, gt=0)
+    """The longest wait for the next token before the route is given up."""
+    max_attempts: int = Field(default=4, ge=1)
+    """Routes tried for one sequence before its error is final."""
+
+
+class ApiConfig(_Branch):
+    """The local API."""
+
+    port: int = Field(default=0, ge=0, le=65535)
+    """0: a free one, kept in `engine.json`."""
+    max_body_bytes: int = Field(default=32 << 20, ge=1024)
+    max_concurrent: int = Field(default=256, ge=1)
+
+
+class Config(_Branch):
+    """The whole tree."""
+
+    model: ModelConfig = ModelConfig()
+    stage: StageConfig = StageConfig()
+    swarm: SwarmConfig = SwarmConfig()
+    client: ClientConfig = ClientConfig()
+    api: ApiConfig = ApiConfig()
+
+
+def load(settings_file: Path, overrides: dict[str, dict[str, object]] | None = None) -> Config:
+    """Read the settings file and lay `overrides` (branch → field → value) over it.
+
+    Raises:
+        ConfigError: The file is not TOML, or a field is unknown or out of range.
+    """
+    try:
+        text = settings_file.read_text(encoding="utf-8") if settings_file.exists() else ""
+        tree = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"The settings in {settings_file} cannot be read: {error}. Correct or remove the file."
+        ) from error
+    for branch, fields in (overrides or {}).items():
+        tree[branch] = {**tree.get(branch, {}), **fields}
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"The setting {field} is wrong: {first['msg']}.") from error

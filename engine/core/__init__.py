@@ -1,0 +1,1 @@
+"""Frozen values and two protocols that every other package may use; standard library only."""

@@ -1,0 +1,154 @@
+"""The one tree of errors.
+
+Each error's text is one sentence for a person: what happened, why, and what to do. `code` names
+the kind for programs (it goes into API errors and logs), `retryable` says whether trying again,
+perhaps over another route, can help.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EngineError(Exception):
+    """Anything Shoal reports to a person instead of a traceback."""
+
+    code: ClassVar[str] = "engine_error"
+    retryable: ClassVar[bool] = False
+
+
+class PeerError(EngineError):
+    """Another node failed us; another route may work."""
+
+    code = "peer_error"
+    retryable = True
+
+
+class PeerUnreachable(PeerError):
+    """No stream to the peer could be opened or kept."""
+
+    code = "peer_unreachable"
+
+
+class StageTimedOut(PeerError):
+    """A stage took a session but did not answer within its limit."""
+
+    code = "stage_timed_out"
+
+
+class StageRefused(PeerError):
+    """A stage said no: no room, draining, another model, or not a member."""
+
+    code = "stage_refused"
+
+
+class NoRoute(PeerError):
+    """The living stages do not cover every block of the model."""
+
+    code = "no_route"
+
+
+class ProtocolError(EngineError):
+    """Bytes that break the rules of the wire."""
+
+    code = "protocol_error"
+
+
+class RemoteProtocolError(ProtocolError):
+    """The other side broke the rules; drop that peer."""
+
+    code = "remote_protocol_error"
+
+
+class FrameCorrupt(RemoteProtocolError):
+    """A frame whose lengths, checksum or contents do not hold together."""
+
+    code = "frame_corrupt"
+
+
+class LocalProtocolError(ProtocolError):
+    """We were about to send something that breaks the rules."""
+
+    code = "local_protocol_error"
+
+
+class ResourceError(EngineError):
+    """Not enough of something here; wait, free some, or ask for less."""
+
+    code = "resource_error"
+    retryable = True
+
+
+class CacheFull(ResourceError):
+    """No KV room is left for another session."""
+
+    code = "cache_full"
+
+
+class DiskFull(ResourceError):
+    """A file could not be written for lack of space."""
+
+    code = "disk_full"
+
+
+class EnginePaused(ResourceError):
+    """The stage is paused, so it takes no work."""
+
+    code = "paused"
+
+
+class WorkerFailed(ResourceError):
+    """The compute process ended unexpectedly."""
+
+    code = "worker_failed"
+
+
+class ModelError(EngineError):
+    """A model that cannot be found, fetched, verified or run."""
+
+    code = "model_error"
+
+
+class ModelNotFound(ModelError):
+    """The name leads to no model."""
+
+    code = "model_not_found"
+
+
+class ModelCorrupt(ModelError):
+    """Files that do not match their hash, or weights that are missing."""
+
+    code = "model_corrupt"
+
+
+class RequestError(EngineError):
+    """A request that cannot be carried out as asked; the asker must change it.
+
+    Args:
+        message: The sentence for the person.
+        param: Name of the offending field, if one is to blame.
+    """
+
+    code = "invalid_request"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class ContextTooLong(RequestError):
+    """Prompt and answer together exceed the model's context."""
+
+    code = "context_length_exceeded"
+
+
+class ConfigError(EngineError):
+    """Settings, arguments, key files or invites that make no sense."""
+
+    code = "config_error"
+
+
+class InviteInvalid(ConfigError):
+    """An invite that is cut short, altered, or from another version."""
+
+    code = "invite_invalid"

@@ -1,0 +1,32 @@
+"""What comes out of the swarm: tokens, one after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FinishReason(StrEnum):
+    """Why a sequence ended, in OpenAI's words."""
+
+    STOP = "stop"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """Natural log-probabilities of one position, of the model's distribution before penalties."""
+
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+    """(token id, log-probability), most likely first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEvent:
+    """One new token of one sequence."""
+
+    id: int
+    logprobs: TokenLogprobs | None = None
+    finish: FinishReason | None = None
+    """Set on the last token. With STOP the id is a stop token and not part of the text."""

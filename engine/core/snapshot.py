@@ -1,0 +1,51 @@
+"""The swarm as one frozen value, replaced whole by `swarm.directory`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.core.ids import PeerId
+from engine.core.plans import Span
+
+
+class StageState(StrEnum):
+    """What a stage says of itself."""
+
+    JOINING = "joining"
+    ONLINE = "online"
+    DRAINING = "draining"
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class StageInfo:
+    """One peer's announcement, checked and stripped of everything we do not need."""
+
+    peer: PeerId
+    span: Span
+    state: StageState
+    kv_free_tokens: int
+    decode_tokens_per_s: float
+    """Measured decode rate through the whole span at batch 1; 0 when not measured yet."""
+    addresses: tuple[str, ...]
+    """Multiaddrs without the `/p2p/` part."""
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmSnapshot:
+    """Everything known of the stages that serve one model, at one moment."""
+
+    model_id: str
+    num_blocks: int
+    stages: tuple[StageInfo, ...] = ()
+    dropped_records: int = 0
+    """Records refused so far: oversized, unsigned, expired, inconsistent."""
+    peers_online: int = 0
+    taken_at_s: float = field(default=0.0, compare=False)
+    """`Clock.monotonic_s` when the snapshot was taken."""
+
+    def stage(self, peer: PeerId) -> StageInfo | None:
+        """The announcement of `peer`, if it has one."""
+        return next((stage for stage in self.stages if stage.peer == peer), None)

@@ -1,0 +1,1 @@
+"""The local API: OpenAI-compatible and Shoal's own routes over aiohttp."""

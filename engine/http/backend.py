@@ -1,0 +1,86 @@
+"""What the routes need of the engine; `engine.node.Node` is it, tests have a small one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from engine.core.generation import TokenEvent
+from engine.core.model_spec import ModelSpec
+from engine.core.sampling_params import SamplingParams
+from engine.localapi.schema import (
+    EngineStatus,
+    PauseRequest,
+    SwarmCreateRequest,
+    SwarmInfo,
+    SwarmJoinRequest,
+)
+from engine.models.tokenizer import ChatTokenizer
+
+
+class Backend(Protocol):
+    """The engine as the API sees it. All errors are `EngineError`s."""
+
+    def status(self) -> EngineStatus:
+        """The present state."""
+        ...
+
+    def watch(self) -> AsyncIterator[EngineStatus]:
+        """The present state, then each change (coalesced), until closed."""
+        ...
+
+    def lease_opened(self) -> None:
+        """A client that owns this engine's life has connected its event stream."""
+        ...
+
+    def lease_closed(self) -> None:
+        """It is gone; a `--leased` engine ends when none is left."""
+        ...
+
+    async def pause(self, request: PauseRequest) -> None:
+        """Pause the stage; returns when the worker is gone or draining has begun."""
+        ...
+
+    async def resume(self) -> None:
+        """Start serving again; returns at once, the status tells how it goes."""
+        ...
+
+    def quit(self) -> None:
+        """Begin to end the engine."""
+        ...
+
+    def swarm_info(self) -> SwarmInfo:
+        """The swarm we belong to."""
+        ...
+
+    async def swarm_create(self, request: SwarmCreateRequest) -> SwarmInfo:
+        """Found a swarm; returns once it can be joined."""
+        ...
+
+    async def swarm_join(self, request: SwarmJoinRequest) -> SwarmInfo:
+        """Join a swarm. An invite that cannot be used changes nothing."""
+        ...
+
+    async def swarm_leave(self) -> SwarmInfo:
+        """Go back to solo."""
+        ...
+
+    def model(self) -> tuple[ModelSpec, ChatTokenizer]:
+        """The model that requests run on.
+
+        Raises:
+            EngineError: It is not ready; the text says what is going on.
+        """
+        ...
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
+    ) -> AsyncIterator[tuple[int, TokenEvent]]:
+        """Continue the prompts as one batch: (index of the sequence, its next token).
+
+        Ends when every sequence has finished; closing the iterator frees their sessions at once.
+
+        Raises:
+            EngineError: No route, no room, or every attempt failed.
+        """
+        ...

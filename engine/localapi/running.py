@@ -1,0 +1,98 @@
+"""Where Shoal keeps its files, and how to find the engine that is running there.
+
+Standard library, platformdirs and the schema only: the tray imports this too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from engine.localapi.schema import ReadyFile
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Folders and files of one Shoal. `SHOAL_HOME` puts them all under one folder."""
+
+    config_dir: Path
+    data_dir: Path
+    cache_dir: Path
+    state_dir: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """The folders that this process should use."""
+        root = os.environ.get("SHOAL_HOME")
+        if root:
+            return cls.under(Path(root).expanduser().absolute())
+        dirs = platformdirs.PlatformDirs("shoal", appauthor=False)
+        return cls(
+            dirs.user_config_path, dirs.user_data_path, dirs.user_cache_path, dirs.user_state_path
+        )
+
+    @classmethod
+    def under(cls, root: Path) -> Home:
+        """All folders under `root`, as `SHOAL_HOME` asks."""
+        return cls(root / "config", root / "data", root / "cache", root / "state")
+
+    @property
+    def settings_file(self) -> Path:
+        """Settings that the engine obeys, TOML."""
+        return self.config_dir / "settings.toml"
+
+    @property
+    def swarm_file(self) -> Path:
+        """The invite of the swarm we belong to; absent when solo."""
+        return self.config_dir / "swarm.shoal"
+
+    @property
+    def identity_file(self) -> Path:
+        """The node's private key, mode 0600."""
+        return self.data_dir / "identity.key"
+
+    @property
+    def token_file(self) -> Path:
+        """The local API's token, mode 0600."""
+        return self.data_dir / "api-token"
+
+    @property
+    def models_dir(self) -> Path:
+        """Converted and downloaded models; `SHOAL_MODELS` moves it, so that nodes can share it."""
+        shared = os.environ.get("SHOAL_MODELS")
+        return Path(shared).expanduser().absolute() if shared else self.cache_dir / "models"
+
+    @property
+    def running_file(self) -> Path:
+        """Written by a running engine: a `ReadyFile`."""
+        return self.state_dir / "engine.json"
+
+    @property
+    def log_file(self) -> Path:
+        """The engine's log."""
+        return self.state_dir / "engine.log"
+
+
+def find_running(home: Home) -> ReadyFile | None:
+    """The engine that runs on `home`, or None.
+
+    A file left behind by a killed engine is recognised by its dead process and ignored.
+    """
+    try:
+        ready = ReadyFile.model_validate_json(home.running_file.read_text(encoding="utf-8"))
+        os.kill(ready.pid, 0)
+    except (OSError, ValueError):
+        return None
+    return ready
+
+
+def read_token(path: Path) -> str:
+    """The API token in `path`, without surrounding blanks.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    return path.read_text(encoding="utf-8").strip()

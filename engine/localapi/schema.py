@@ -1,0 +1,178 @@
+"""Values of `/shoal/v1`: what the engine tells the tray, the commands and scripts.
+
+Requests refuse unknown keys; answers may grow, so readers ignore what they do not know. The
+OpenAI-compatible side (`/v1`) has its own rules and lives in `engine.http.openai_requests`.
+
+Endpoints (all under `http://127.0.0.1:PORT`, header `Authorization: Bearer TOKEN`):
+
+| call | body → answer |
+|---|---|
+| `GET /shoal/v1/status` | → `EngineStatus` |
+| `GET /shoal/v1/events[?lease=1]` | → server-sent events; each `data:` line is one `EngineEvent`. The first is the present status. With `lease=1` an engine that was started `--leased` ends when the last such stream has closed. |
+| `POST /shoal/v1/pause` | `PauseRequest` → `EngineStatus` |
+| `POST /shoal/v1/resume` | → `EngineStatus` |
+| `POST /shoal/v1/quit` | → `{}`; the engine ends, its children with it |
+| `GET /shoal/v1/swarm` | → `SwarmInfo` |
+| `POST /shoal/v1/swarm/create` | `SwarmCreateRequest` → `SwarmInfo` |
+| `POST /shoal/v1/swarm/join` | `SwarmJoinRequest` → `SwarmInfo` |
+| `POST /shoal/v1/swarm/leave` | → `SwarmInfo` |
+
+Errors have OpenAI's shape on every endpoint: `{"error": {"message", "type", "param", "code"}}`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class EngineState(StrEnum):
+    """The engine in one word; the tray has an icon for each."""
+
+    STARTING = "starting"
+    """Fetching, converting or loading the model, or joining the swarm; see `progress`."""
+    SERVING = "serving"
+    """The stage is announced and some session is running through it."""
+    IDLE = "idle"
+    """The stage is announced and waits for work."""
+    DRAINING = "draining"
+    """No new sessions; running ones finish, then the engine pauses."""
+    PAUSED = "paused"
+    """The worker is gone and nothing is announced."""
+    OFFLINE = "offline"
+    """The swarm cannot be reached; the engine keeps trying."""
+    ERROR = "error"
+    """The stage cannot run; `reason` says what to do."""
+
+
+class Progress(_Answer):
+    """Work that takes a while."""
+
+    what: str
+    """A short phrase: `Downloading SmolLM2-135M-Instruct`."""
+    done: float
+    total: float
+    """0 when the end is not known."""
+    unit: Literal["bytes", "tensors", "blocks", ""] = ""
+
+
+class PipelineStage(_Answer):
+    """One stage of the route that a request would take now."""
+
+    peer: str
+    start: int
+    end: int
+    is_self: bool
+
+
+class EngineStatus(_Answer):
+    """All that the tray, the dashboard and `shoal status` show."""
+
+    state: EngineState
+    reason: str = ""
+    """One sentence for a person; empty while serving or idle."""
+    until: float | None = None
+    """Unix time at which the state ends by itself; None: when the person says so."""
+    span: tuple[int, int] | None = None
+    """Blocks `[start, end)` that this node holds."""
+    model: str | None = None
+    num_blocks: int | None = None
+    peers: int = 0
+    """Other nodes of the swarm seen alive."""
+    sessions: int = 0
+    """Sequences that pass through this stage now."""
+    tokens_served: int = 0
+    """Tokens that this stage has computed since the engine started."""
+    tokens_used: int = 0
+    """Tokens that local requests have received since the engine started."""
+    plan: tuple[PipelineStage, ...] = ()
+    swarm: str | None = None
+    """The swarm's name; None when solo."""
+    private: bool = False
+    peer_id: str | None = None
+    progress: Progress | None = None
+    version: str
+    api_url: str
+    worker_pid: int | None = None
+    worker_rss_bytes: int = 0
+    kv_total_tokens: int = 0
+    kv_free_tokens: int = 0
+    dropped_records: int = 0
+    clock_offset_s: float | None = None
+    """Our clock minus the swarm's median; None when no peer has told."""
+    can_chat: bool = False
+    """Whether the known stages cover the whole model, so that a request would find a route."""
+
+
+class EngineEvent(_Answer):
+    """One message of the event stream."""
+
+    kind: Literal["status", "ping"]
+    status: EngineStatus | None = None
+
+
+class PauseRequest(_Request):
+    """Pause the stage."""
+
+    finish_first: bool = False
+    """Let running sessions end (up to the engine's limit) before the worker goes."""
+    seconds: float | None = Field(default=None, gt=0, le=366 * 86400)
+    """Resume by itself after this long; None: only the person resumes."""
+
+
+class SwarmCreateRequest(_Request):
+    """Found a swarm with this engine as its first bootstrap."""
+
+    name: str = Field(min_length=1, max_length=64)
+    private: bool = False
+
+
+class SwarmJoinRequest(_Request):
+    """Join the swarm of an invite."""
+
+    invite: str = Field(min_length=1, max_length=8192)
+    """`shoal://…` text; the caller reads `.shoal` files."""
+
+
+class SwarmInfo(_Answer):
+    """The swarm this engine belongs to."""
+
+    name: str | None
+    private: bool = False
+    model: str | None = None
+    invite: str | None = None
+    """For handing on; None when solo."""
+    bootstrap: tuple[str, ...] = ()
+
+
+class ApiErrorBody(_Answer):
+    """OpenAI's error object."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ApiError(_Answer):
+    """OpenAI's error envelope."""
+
+    error: ApiErrorBody
+
+
+class ReadyFile(_Answer):
+    """What `--ready-fd`/`--ready-file` and `SHOAL_HOME/state/engine.json` say of a running engine."""
+
+    url: str
+    token_file: str
+    pid: int

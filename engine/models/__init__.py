@@ -1,0 +1,1 @@
+"""Finding, checking and loading models; their blocks and heads."""

@@ -1,0 +1,1 @@
+"""Deciding who holds and who computes what; pure functions over frozen values."""

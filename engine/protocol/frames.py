@@ -1,0 +1,262 @@
+"""The frame: what links between nodes carry.
+
+A frame is a fixed header and a body. The body of a *row frame* (`STEP`, `TOKENS`) is a row table,
+token ids and a payload, all packed: rows of different sessions lie one after another, never
+padded, and the table says where each begins. The body of every other kind is the payload alone,
+a message of `engine.protocol.messages`.
+
+```
+header, 36 bytes, little endian
+  2s magic "SH" | B version | B kind | B dtype | B codec | H rows | I tokens | I width |
+  I payload bytes | Q xxh3 of the body | 8s reserved
+row, 24 bytes
+  Q session | I position | I count | H attempt | H flags | I reserved
+```
+`position` is the place of the row's first token in its sequence; `count` how many tokens follow.
+Everything is checked against the header's own numbers and the receiver's limits before the body
+is read, so a stranger cannot make us allocate more than `FrameLimits` allows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import STRICT, IntEnum, IntFlag
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from engine.core.errors import FrameCorrupt, LocalProtocolError
+from engine.core.ids import SessionId
+
+PROTOCOL_VERSION = 1
+MAGIC = b"SH"
+_HEADER = struct.Struct("<2sBBBBHIIIQ8x")
+HEADER_BYTES = _HEADER.size
+_ROW_DTYPE = np.dtype(
+    [
+        ("session", "<u8"),
+        ("position", "<u4"),
+        ("count", "<u4"),
+        ("attempt", "<u2"),
+        ("flags", "<u2"),
+        ("reserved", "<u4"),
+    ]
+)
+ROW_BYTES = _ROW_DTYPE.itemsize
+
+
+class Kind(IntEnum):
+    """What a frame is for."""
+
+    HELLO = 1
+    WELCOME = 2
+    PING = 3
+    PONG = 4
+    OPEN = 10
+    OPENED = 11
+    KEEP = 12
+    CLOSE = 13
+    FAILED = 14
+    STEP = 20
+    TOKENS = 21
+    STATS = 30
+    STATS_REPLY = 31
+
+
+ROW_KINDS = frozenset({Kind.STEP, Kind.TOKENS})
+
+
+class Dtype(IntEnum):
+    """Element type of a row frame's payload."""
+
+    NONE = 0
+    FLOAT32 = 1
+    BFLOAT16 = 2
+    FLOAT16 = 3
+
+
+ELEMENT_BYTES = {Dtype.NONE: 0, Dtype.FLOAT32: 4, Dtype.BFLOAT16: 2, Dtype.FLOAT16: 2}
+
+
+class Codec(IntEnum):
+    """How the payload is encoded."""
+
+    RAW = 0
+
+
+class RowFlags(IntFlag, boundary=STRICT):
+    """Per-row marks."""
+
+    NONE = 0
+    SAMPLE = 1
+    """The row's last token is the sequence's newest: the last stage answers with the next one."""
+    EOS = 2
+    """In TOKENS: the row ended at a stop token, which is the row's id."""
+    LENGTH = 4
+    """In TOKENS: the row ended because it reached `max_new_tokens` or its reserved room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run of consecutive tokens of one session."""
+
+    session: SessionId
+    position: int
+    count: int
+    attempt: int = 0
+    flags: RowFlags = RowFlags.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message between nodes, parsed.
+
+    `ids` is `[N]` int32 and `payload` raw bytes: hidden states `[N, width]` of `dtype` in STEP
+    frames, an optional JSON list (one entry of log-probabilities per row) in TOKENS frames, a
+    message in all others.
+    """
+
+    kind: Kind
+    payload: bytes | memoryview = b""
+    rows: tuple[Row, ...] = ()
+    ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    dtype: Dtype = Dtype.NONE
+    width: int = 0
+    codec: Codec = Codec.RAW
+
+    @property
+    def num_bytes(self) -> int:
+        """Size on the wire."""
+        return HEADER_BYTES + len(self.rows) * ROW_BYTES + self.ids.nbytes + len(self.payload)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameLimits:
+    """The most that a receiver will read."""
+
+    max_rows: int = 4096
+    max_tokens: int = 1 << 20
+    max_payload_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHeader:
+    """A header that has passed `read_header`; says how much more to read."""
+
+    kind: Kind
+    dtype: Dtype
+    codec: Codec
+    num_rows: int
+    num_tokens: int
+    width: int
+    payload_bytes: int
+    checksum: int
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes that follow the header."""
+        return self.num_rows * ROW_BYTES + self.num_tokens * 4 + self.payload_bytes
+
+
+def encode(frame: Frame) -> list[bytes | memoryview]:
+    """Turn a frame into buffers to write one after another (no copy of the payload).
+
+    Raises:
+        LocalProtocolError: The frame does not hold together.
+    """
+    if sum(row.count for row in frame.rows) != len(frame.ids):
+        raise LocalProtocolError("A frame's rows and ids do not match; this is a bug, report it.")
+    table = np.zeros(len(frame.rows), _ROW_DTYPE)
+    for index, row in enumerate(frame.rows):
+        table[index] = (row.session, row.position, row.count, row.attempt, int(row.flags), 0)
+    front = table.tobytes() + frame.ids.astype("<i4", copy=False).tobytes()
+    checksum = xxhash.xxh3_64(front)
+    checksum.update(frame.payload)
+    header = _HEADER.pack(
+        MAGIC,
+        PROTOCOL_VERSION,
+        frame.kind,
+        frame.dtype,
+        frame.codec,
+        len(frame.rows),
+        len(frame.ids),
+        frame.width,
+        len(frame.payload),
+        checksum.intdigest(),
+    )
+    return [header + front, frame.payload] if len(frame.payload) else [header + front]
+
+
+def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
+    """Check a header before anything else is read or allocated.
+
+    Args:
+        data: Exactly `HEADER_BYTES` bytes.
+        limits: The most that we accept.
+
+    Raises:
+        FrameCorrupt: Not a frame, another version, or more than the limits allow.
+    """
+    magic, version, kind, dtype, codec, rows, tokens, width, payload, checksum = _HEADER.unpack(
+        data
+    )
+    if magic != MAGIC:
+        raise FrameCorrupt("The peer sent bytes that are not a Shoal frame.")
+    if version != PROTOCOL_VERSION:
+        raise FrameCorrupt(
+            f"The peer speaks version {version} of the protocol, we speak {PROTOCOL_VERSION}; "
+            "update the older of the two."
+        )
+    try:
+        kind, dtype, codec = Kind(kind), Dtype(dtype), Codec(codec)
+    except ValueError as error:
+        raise FrameCorrupt(f"The peer sent a frame with an unknown field: {error}.") from error
+    if rows > limits.max_rows or tokens > limits.max_tokens:
+        raise FrameCorrupt(f"The peer sent a frame of {rows} rows and {tokens} tokens: too large.")
+    if payload > limits.max_payload_bytes:
+        raise FrameCorrupt(f"The peer sent a frame of {payload} bytes: too large.")
+    if kind not in ROW_KINDS and (rows or tokens or width):
+        raise FrameCorrupt("The peer sent a message frame with rows in it.")
+    if dtype and codec is Codec.RAW and payload != tokens * width * ELEMENT_BYTES[dtype]:
+        raise FrameCorrupt("The peer sent a frame whose payload does not fit its shape.")
+    return FrameHeader(kind, dtype, codec, rows, tokens, width, payload, checksum)
+
+
+def decode(header: FrameHeader, body: bytes) -> Frame:
+    """Parse a body of `header.body_bytes` bytes.
+
+    Raises:
+        FrameCorrupt: Checksum, flags or row counts are wrong.
+    """
+    if len(body) != header.body_bytes or xxhash.xxh3_64_intdigest(body) != header.checksum:
+        raise FrameCorrupt("The peer sent a frame whose checksum does not match.")
+    ids_at = header.num_rows * ROW_BYTES
+    payload_at = ids_at + header.num_tokens * 4
+    table = np.frombuffer(body, _ROW_DTYPE, header.num_rows)
+    ids = np.frombuffer(body, "<i4", header.num_tokens, ids_at)
+    if int(table["count"].sum(dtype=np.uint64)) != header.num_tokens:
+        raise FrameCorrupt("The peer sent a frame whose rows do not add up to its tokens.")
+    try:
+        rows = tuple(
+            Row(SessionId(session), position, count, attempt, RowFlags(flags))
+            for session, position, count, attempt, flags, _ in table.tolist()
+        )
+    except ValueError as error:
+        raise FrameCorrupt("The peer sent a frame with unknown row flags.") from error
+    if any(row.count == 0 for row in rows):
+        raise FrameCorrupt("The peer sent a frame with an empty row.")
+    payload = memoryview(body)[payload_at:]
+    return Frame(header.kind, payload, rows, ids, header.dtype, header.width, header.codec)
+
+
+def split_payload(frame: Frame) -> Sequence[memoryview]:
+    """The payload's bytes of each row of a RAW frame with hidden states, in order."""
+    row_bytes = frame.width * ELEMENT_BYTES[frame.dtype]
+    view, at, parts = memoryview(frame.payload), 0, []
+    for row in frame.rows:
+        parts.append(view[at : at + row.count * row_bytes])
+        at += row.count * row_bytes
+    return parts

@@ -1,0 +1,189 @@
+"""Payloads of the message frames: JSON, validated on arrival.
+
+Small and rare beside row frames, so they are readable rather than dense. Unknown fields are
+ignored, because other versions exist; sizes are bounded by `FrameLimits` and by the fields here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.core.errors import FrameCorrupt
+from engine.core.ids import PeerId, SessionId
+from engine.core.plans import Hop, Route, Span
+from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Frame, Kind
+
+MAX_MESSAGE_BYTES = 4 << 20
+
+_U64 = Annotated[int, Field(ge=0, lt=1 << 64)]
+_TokenId = Annotated[int, Field(ge=0, lt=1 << 31)]
+_PeerText = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class Message(BaseModel):
+    """Base of all payloads."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Hello(Message):
+    """First frame on a new stream; `WELCOME` answers with the same fields.
+
+    `proof` shows membership of a private swarm: an HMAC over both peers' ids and the nonces
+    (`engine.swarm.handshake`), without showing the key.
+    """
+
+    swarm_id: str = Field(max_length=64)
+    nonce: str = Field(max_length=64)
+    proof: str = Field(default="", max_length=128)
+    unix_s: float
+    version: str = Field(max_length=32)
+    refused: str = Field(default="", max_length=256)
+    """In WELCOME: why the link is not wanted; empty when it is."""
+
+
+class HopMessage(Message):
+    """One stage of the route."""
+
+    peer: _PeerText
+    start: int = Field(ge=0, lt=4096)
+    end: int = Field(gt=0, le=4096)
+
+
+class SamplingMessage(Message):
+    """`SamplingParams` on the wire, with the bounds that a stage accepts."""
+
+    temperature: float = Field(default=0.0, ge=0, le=100, allow_inf_nan=False)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: int = Field(default=0, ge=0, lt=1 << 31)
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    repetition_penalty: float = Field(default=1.0, gt=0, le=100)
+    presence_penalty: float = Field(default=0.0, ge=-100, le=100)
+    frequency_penalty: float = Field(default=0.0, ge=-100, le=100)
+    logit_bias: tuple[tuple[_TokenId, float], ...] = Field(default=(), max_length=4096)
+    seed: _U64 = 0
+    choice: int = Field(default=0, ge=0, lt=1 << 31)
+    logprobs: int | None = Field(default=None, ge=0, le=20)
+    stop_token_ids: tuple[_TokenId, ...] = Field(default=(), max_length=64)
+    max_new_tokens: int = Field(default=256, ge=1, lt=1 << 31)
+
+    @classmethod
+    def of(cls, params: SamplingParams) -> SamplingMessage:
+        """From the engine's own value."""
+        return cls(**{name: getattr(params, name) for name in cls.model_fields})
+
+    def value(self) -> SamplingParams:
+        """Back to the engine's own value."""
+        return SamplingParams(**{name: getattr(self, name) for name in type(self).model_fields})
+
+
+class SequenceMessage(Message):
+    """One session to open."""
+
+    session: _U64
+    capacity_tokens: int = Field(ge=1, lt=1 << 31)
+    """Room to reserve: prompt and answer."""
+    prompt_tokens: int = Field(ge=1, lt=1 << 31)
+    sampling: SamplingMessage
+
+
+class OpenRequest(Message):
+    """OPEN, client → every stage: reserve room for these sequences along this route."""
+
+    request: _U64
+    """Echoed in the answer."""
+    model_id: str = Field(max_length=256)
+    hops: tuple[HopMessage, ...] = Field(min_length=1, max_length=256)
+    attempt: int = Field(default=0, ge=0, lt=1 << 16)
+    sequences: tuple[SequenceMessage, ...] = Field(min_length=1, max_length=4096)
+
+    def route(self) -> Route:
+        """The route that the sequences will take."""
+        return Route(tuple(Hop(PeerId(hop.peer), Span(hop.start, hop.end)) for hop in self.hops))
+
+
+class OpenReply(Message):
+    """OPENED, stage → client: room is reserved, or `refused` says why not (then nothing is)."""
+
+    request: _U64
+    refused: str = Field(default="", max_length=512)
+    code: str = Field(default="", max_length=64)
+    lease_s: float = Field(default=0.0, ge=0)
+    """Sessions vanish when no KEEP arrives for this long."""
+
+
+class Sessions(Message):
+    """KEEP and CLOSE, client → stage: renew the lease of, or drop, these sessions."""
+
+    sessions: tuple[_U64, ...] = Field(max_length=4096)
+
+    def ids(self) -> tuple[SessionId, ...]:
+        """Typed."""
+        return tuple(SessionId(session) for session in self.sessions)
+
+
+class Failed(Message):
+    """FAILED, stage → client: these sessions are over at this stage."""
+
+    sessions: tuple[_U64, ...] = Field(max_length=4096)
+    code: str = Field(max_length=64)
+    reason: str = Field(max_length=512)
+
+
+class StatsRequest(Message):
+    """STATS: ask a stage for its counters (bench and status)."""
+
+    request: _U64
+
+
+class StatsReply(Message):
+    """STATS_REPLY: cumulative counters of one stage since its start; seconds and bytes."""
+
+    request: _U64
+    forwards: int
+    """Forward passes run."""
+    tokens: int
+    """Tokens computed."""
+    compute_s: float
+    """In the worker, forward and sampling."""
+    encode_s: float
+    """Packing and unpacking frames."""
+    wait_s: float
+    """Work waiting for the worker, summed over forward passes."""
+    local_s: float
+    """From a frame's arrival to its answer handed to the link, summed over forward passes."""
+    sent_bytes: dict[_PeerText, int]
+    """Row-frame bytes sent, per receiving peer."""
+
+
+class Ping(Message):
+    """PING and PONG: alive, and how far away."""
+
+    sequence: int = Field(ge=0)
+
+
+M = TypeVar("M", bound=Message)
+
+
+def message_frame(kind: Kind, message: Message) -> Frame:
+    """Wrap a message."""
+    return Frame(kind, message.model_dump_json().encode())
+
+
+def parse(frame: Frame, model: type[M]) -> M:
+    """Read the message in a frame.
+
+    Raises:
+        FrameCorrupt: It is too large, not JSON, or breaks the field limits.
+    """
+    if len(frame.payload) > MAX_MESSAGE_BYTES:
+        raise FrameCorrupt(f"The peer sent a message of {len(frame.payload)} bytes: too large.")
+    try:
+        return model.model_validate_json(bytes(frame.payload))
+    except ValidationError as error:
+        raise FrameCorrupt(
+            f"The peer sent a {frame.kind.name} message with {error.error_count()} wrong fields."
+        ) from error

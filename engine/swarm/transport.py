@@ -1,0 +1,52 @@
+"""Byte streams between peers: the interface that hivemind's libp2p and the in-memory one share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from engine.core.ids import PeerId
+
+
+class ByteStream(Protocol):
+    """One bidirectional stream. Every method may raise `PeerUnreachable` once the stream broke."""
+
+    async def read_exactly(self, num_bytes: int) -> bytes:
+        """Read exactly so many bytes."""
+        ...
+
+    async def write(self, *buffers: bytes | memoryview) -> None:
+        """Write the buffers in order; returns when the transport has room for more."""
+        ...
+
+    def close(self) -> None:
+        """Drop the stream at once; safe to call twice."""
+        ...
+
+
+StreamHandler = Callable[[PeerId, ByteStream], Awaitable[None]]
+
+
+class Transport(Protocol):
+    """A peer's ability to open streams to other peers and to accept theirs."""
+
+    @property
+    def local_peer(self) -> PeerId:
+        """Our own id."""
+        ...
+
+    async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
+        """Open a stream to `peer`, which its `serve` handler receives.
+
+        Args:
+            peer: Whom to reach; never ourselves.
+            addresses: Multiaddrs without `/p2p/`, tried when we have no connection yet.
+
+        Raises:
+            PeerUnreachable: No connection could be made in time.
+        """
+        ...
+
+    async def serve(self, handler: StreamHandler) -> None:
+        """Let `handler` run for each stream that another peer opens. Call once."""
+        ...
