@@ -1,0 +1,34 @@
+"""The randomness of sampling, as a function.
+
+A token is argmax(log p + noise) with Gumbel noise, which is an exact draw from p. The noise is a
+function of (seed, choice, position) alone, so another route, a replay, other batch neighbours or
+a draft model that looks ahead all see the same numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def gumbel_noise(seed: int, choice: int, position: int, vocab_size: int) -> npt.NDArray[np.float32]:
+    """Standard Gumbel noise for every token of the vocabulary at one position, [V].
+
+    Counter-based (Philox 4x64): the request's seed and choice are the key, the position is the
+    second counter word, and the first counts through the vocabulary, so positions never overlap.
+    Built from the generator's raw bits, which NumPy keeps stable, unlike its distributions.
+
+    Args:
+        seed: 64 bits.
+        choice: Which of the request's `n` answers.
+        position: Place in the sequence of the token to pick; the first prompt token is 0.
+        vocab_size: V.
+    """
+    bits = np.random.Philox(
+        key=np.array([seed, choice], np.uint64), counter=np.array([0, position, 0, 0], np.uint64)
+    ).random_raw(vocab_size)
+    # 52 bits and a half: never 0 or 1 (53 bits and a half would round up to 1), where the
+    # logarithms are infinite.
+    uniform = ((bits >> np.uint64(12)) + 0.5) * 2.0**-52
+    noise: npt.NDArray[np.float64] = -np.log(-np.log(uniform))
+    return noise.astype(np.float32)

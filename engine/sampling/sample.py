@@ -1,0 +1,146 @@
+"""Pick the next token of each row.
+
+The order is fixed and part of what a request means: logit bias, repetition penalty (over prompt
+and answer), presence and frequency penalties (over the answer), temperature, top-k, top-p, min-p.
+Each filter sees the distribution that the one before it left, renormalised. A row's result depends
+on that row alone, never on its neighbours in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from engine.core.errors import ModelError
+from engine.core.generation import TokenLogprobs
+from engine.core.sampling_params import SamplingParams
+from engine.sampling.noise import gumbel_noise
+
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRequest:
+    """One row to sample."""
+
+    params: SamplingParams
+    position: int
+    """Place in the sequence of the token to pick."""
+    prompt: npt.NDArray[np.int32]
+    generated: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """One row's token."""
+
+    id: int
+    logprobs: TokenLogprobs | None = None
+
+
+def sample(logits: Tensor, requests: Sequence[SampleRequest]) -> list[Picked]:
+    """Pick one token per row.
+
+    Args:
+        logits: [R, V], any float type and device.
+        requests: R of them.
+
+    Raises:
+        ModelError: A row holds no number to choose by.
+    """
+    best, ids = logits.max(dim=-1)
+    if not bool(torch.isfinite(best).all()):
+        raise ModelError(
+            "The model produced values that are not numbers; run it in float32 or bfloat16."
+        )
+    greedy_ids: list[int] = ids.tolist()
+    picked = [Picked(token) for token in greedy_ids]
+    for index, request in enumerate(requests):
+        if not _is_plain_greedy(request.params):
+            picked[index] = _pick(logits[index].float().cpu().numpy(), request)
+    return picked
+
+
+def _is_plain_greedy(params: SamplingParams) -> bool:
+    return params.temperature == 0 and params.logprobs is None and not _changes_logits(params)
+
+
+def _changes_logits(params: SamplingParams) -> bool:
+    return bool(
+        params.logit_bias
+        or params.repetition_penalty != 1
+        or params.presence_penalty
+        or params.frequency_penalty
+    )
+
+
+def _pick(raw: Scores, request: SampleRequest) -> Picked:
+    params = request.params
+    scores = penalise(raw, request) if _changes_logits(params) else raw
+    if params.temperature == 0:
+        token = int(scores.argmax())
+    else:
+        scores = restrict(scores, params)
+        noise = gumbel_noise(params.seed, params.choice, request.position, len(scores))
+        token = int((scores + noise).argmax())
+    if params.logprobs is None:
+        return Picked(token)
+    return Picked(token, _logprobs(raw, token, params.logprobs))
+
+
+def penalise(raw: Scores, request: SampleRequest) -> Scores:
+    """Logits [V] after bias and penalties; `raw` stays as it is."""
+    params = request.params
+    scores = raw.copy()
+    for token, bias in params.logit_bias:
+        scores[token] += bias
+    if params.repetition_penalty != 1:
+        seen = np.unique(np.concatenate([request.prompt, request.generated]))
+        values = scores[seen]
+        scores[seen] = np.where(
+            values < 0, values * params.repetition_penalty, values / params.repetition_penalty
+        )
+    if params.presence_penalty or params.frequency_penalty:
+        seen, counts = np.unique(request.generated, return_counts=True)
+        scores[seen] -= params.presence_penalty + params.frequency_penalty * counts
+    return scores
+
+
+def restrict(scores: Scores, params: SamplingParams) -> Scores:
+    """Log-probabilities [V] up to a constant after temperature and filters; -inf is excluded.
+
+    Tokens that tie with the last one a filter keeps are kept too, so that the result does not
+    depend on the order in which equal numbers are sorted.
+    """
+    # The best token is at 0 before dividing, so that a tiny temperature cannot overflow it.
+    with np.errstate(over="ignore"):
+        scores = (scores - scores.max()) / np.float32(params.temperature)
+    if 0 < params.top_k < len(scores):
+        kth = np.partition(scores, -params.top_k)[-params.top_k]
+        scores = np.where(scores >= kth, scores, -np.inf)
+    if params.top_p < 1:
+        descending = np.sort(scores)[::-1]
+        cumulative = np.exp(descending).cumsum(dtype=np.float64)
+        # The smallest set that reaches top_p: the last kept is where the sum first gets there.
+        last = int(np.searchsorted(cumulative, params.top_p * cumulative[-1]))
+        scores = np.where(scores >= descending[last], scores, -np.inf)
+    if params.min_p > 0:
+        scores = np.where(scores >= np.float32(np.log(params.min_p)), scores, -np.inf)
+    return scores
+
+
+def _logprobs(raw: Scores, token: int, num_top: int) -> TokenLogprobs:
+    """The model's own log-softmax of `token` and of its `num_top` best alternatives."""
+    peak = float(raw.max())
+    logsumexp = peak + float(np.log(np.exp(raw - peak).sum(dtype=np.float64)))
+    num_top = min(num_top, len(raw))
+    top = np.argpartition(raw, -num_top)[-num_top:] if num_top else np.empty(0, np.int64)
+    top = top[np.lexsort((top, -raw[top]))]
+    return TokenLogprobs(
+        float(raw[token]) - logsumexp, tuple((int(i), float(raw[i]) - logsumexp) for i in top)
+    )

@@ -1,0 +1,276 @@
+"""A stage: the forward pass through its blocks, for packed rows of many sessions.
+
+Knows no network, process or clock. `open` reserves a session's room, `forward` moves its sequence
+on, `close` gives the room back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
+from engine.core.generation import FinishReason, TokenLogprobs
+from engine.core.ids import SessionId
+from engine.core.model_spec import ModelSpec
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.kv.cache import SequenceCache
+from engine.models.block import BlockStack, PackedRow
+from engine.models.families import read_config
+from engine.models.heads import Ends
+from engine.protocol.frames import Row, RowFlags
+from engine.sampling.sample import SampleRequest, sample
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The next token of one session."""
+
+    session: SessionId
+    id: int
+    logprobs: TokenLogprobs | None = None
+    finish: FinishReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageOutput:
+    """What a forward pass gives."""
+
+    hidden: Tensor | None
+    """[N, D] in the stage's dtype, contiguous; None when the session's span ends the model."""
+    sampled: tuple[Sampled, ...] = ()
+    """One per row with SAMPLE, in order, when the session's span ends the model."""
+
+
+@dataclass(slots=True)
+class _Session:
+    span: Span
+    cache: SequenceCache
+    prompt_tokens: int
+    sampling: SamplingParams
+    ids: npt.NDArray[np.int32] = field(repr=False)
+    """[capacity]: ids of the tokens in the cache, which the penalties need."""
+
+
+class Stage:
+    """Consecutive blocks of one model, with the sessions that pass through them.
+
+    Args:
+        directory: The model's files.
+        spec: What the swarm knows of the model.
+        span: Blocks to hold. The first stage embeds, the last one holds norm, head and sampler.
+        dtype: Of weights, hidden states and KV.
+        device: Where to compute.
+        progress: Told (blocks loaded, blocks in all).
+
+    Raises:
+        ModelError: The model's family or a feature of it is not supported, or its files are not
+            what `spec` describes, or weights are missing.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        spec: ModelSpec,
+        span: Span,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        config = read_config(directory, spec)
+        self._spec = spec
+        self._span = span
+        self._dtype = dtype
+        self._device = device
+        self._blocks = BlockStack(
+            directory, config, span, dtype=dtype, device=device, progress=progress
+        )
+        self._ends = Ends(
+            directory,
+            config,
+            first=span.start == 0,
+            last=span.end == spec.num_hidden_layers,
+            dtype=dtype,
+            device=device,
+        )
+        self._sessions: dict[SessionId, _Session] = {}
+
+    @property
+    def kv_bytes(self) -> int:
+        """Memory that the open sessions' KV caches take."""
+        return sum(session.cache.num_bytes for session in self._sessions.values())
+
+    def open(
+        self,
+        session: SessionId,
+        span: Span,
+        capacity_tokens: int,
+        prompt_tokens: int,
+        sampling: SamplingParams,
+    ) -> None:
+        """Reserve room for a sequence; one that is already open under this id is replaced.
+
+        Args:
+            session: Its name.
+            span: The blocks it uses, within the stage's own.
+            capacity_tokens: Room for prompt and answer.
+            prompt_tokens: Where the answer begins.
+            sampling: How the last stage picks its tokens.
+
+        Raises:
+            RemoteProtocolError: The span is not ours.
+            RequestError: A biased token is not in the vocabulary.
+        """
+        if not self._span.start <= span.start < span.end <= self._span.end:
+            raise RemoteProtocolError(
+                f"A peer asked for blocks {span} of a stage that holds {self._span}."
+            )
+        if any(not 0 <= token < self._spec.vocab_size for token, _ in sampling.logit_bias):
+            raise RequestError(
+                f"logit_bias names a token that the model does not have; its ids end at "
+                f"{self._spec.vocab_size - 1}.",
+                param="logit_bias",
+            )
+        self.close(session)
+        self._sessions[session] = _Session(
+            span,
+            SequenceCache(
+                len(span),
+                self._spec.num_key_value_heads,
+                self._spec.head_dim,
+                capacity_tokens,
+                dtype=self._dtype,
+                device=self._device,
+            ),
+            prompt_tokens,
+            sampling,
+            np.zeros(capacity_tokens, np.int32),
+        )
+
+    def close(self, session: SessionId) -> None:
+        """Give a session's room back at once; unknown ones are fine."""
+        self._sessions.pop(session, None)
+
+    def check(self, row: Row) -> None:
+        """Say whether `forward` would take this row, so that one bad row need not fail others.
+
+        Raises:
+            RemoteProtocolError: The session is not open, or tokens before the row are missing.
+            CacheFull: The row goes beyond the room that was reserved.
+        """
+        session = self._sessions.get(row.session)
+        if session is None:
+            raise RemoteProtocolError("A peer sent tokens of a session that is not open here.")
+        if row.position > session.cache.length:
+            raise RemoteProtocolError(
+                f"A peer sent tokens from position {row.position} on, but only"
+                f" {session.cache.length} came before; the sequence must be replayed."
+            )
+        if row.position + row.count > session.cache.capacity_tokens:
+            raise CacheFull(
+                f"A sequence has outgrown the {session.cache.capacity_tokens} tokens reserved for"
+                " it; open it again with more room."
+            )
+
+    @torch.inference_mode()
+    def forward(
+        self, rows: Sequence[Row], ids: npt.NDArray[np.int32], hidden: Tensor | None
+    ) -> StageOutput:
+        """Run the rows through the blocks of their sessions' span.
+
+        A row that begins before the end of what its session holds is a replay: the session forgets
+        everything from there on first. All rows are checked before anything changes.
+
+        Args:
+            rows: Of different sessions that use the same span, packed.
+            ids: [N], the tokens of all rows.
+            hidden: [N, D], any float type and device; None embeds the ids.
+
+        Raises:
+            RemoteProtocolError: See `check`; or an id is not in the vocabulary.
+            CacheFull: See `check`.
+            LocalProtocolError: Rows, ids, hidden states and spans do not fit together.
+        """
+        sessions = self._checked(rows, ids, hidden)
+        span = sessions[0].span
+        packed, start = [], 0
+        for row, session in zip(rows, sessions, strict=True):
+            packed.append(PackedRow(session.cache, start, row.count, row.position))
+            session.cache.length = row.position  # what follows is overwritten now
+            start += row.count
+        if hidden is None:
+            x = self._ends.embed(torch.from_numpy(ids.astype(np.int64)).to(self._device))
+        else:
+            x = hidden.to(device=self._device, dtype=self._dtype)
+        x = self._blocks.forward(x, packed, span)
+        for row, session, place in zip(rows, sessions, packed, strict=True):
+            end = row.position + row.count
+            session.ids[row.position : end] = ids[place.start : place.start + row.count]
+            session.cache.length = end
+        if span.end < self._spec.num_hidden_layers:
+            return StageOutput(x.contiguous())
+        return StageOutput(None, self._sample(x, rows, sessions, packed))
+
+    def _checked(
+        self, rows: Sequence[Row], ids: npt.NDArray[np.int32], hidden: Tensor | None
+    ) -> list[_Session]:
+        for row in rows:
+            self.check(row)
+        sessions = [self._sessions[row.session] for row in rows]
+        if len({row.session for row in rows}) < len(rows) or not rows:
+            raise LocalProtocolError("A forward pass needs one row of each of its sessions.")
+        if len({session.span for session in sessions}) > 1:
+            raise LocalProtocolError("The rows of a forward pass must use the same blocks.")
+        if sum(row.count for row in rows) != len(ids):
+            raise LocalProtocolError("A forward pass has more or fewer ids than its rows say.")
+        shape = (len(ids), self._spec.hidden_size)
+        if hidden is None and sessions[0].span.start > 0:
+            raise LocalProtocolError("Only the first block's stage can begin from ids.")
+        if hidden is not None and hidden.shape != shape:
+            raise LocalProtocolError(f"Hidden states must have the shape {shape}.")
+        if ids.min() < 0 or ids.max() >= self._spec.vocab_size:
+            raise RemoteProtocolError("A peer sent a token that the model does not have.")
+        return sessions
+
+    def _sample(
+        self,
+        x: Tensor,
+        rows: Sequence[Row],
+        sessions: Sequence[_Session],
+        packed: Sequence[PackedRow],
+    ) -> tuple[Sampled, ...]:
+        chosen = [i for i, row in enumerate(rows) if RowFlags.SAMPLE in row.flags]
+        if not chosen:
+            return ()
+        last = [packed[i].start + packed[i].count - 1 for i in chosen]
+        logits = self._ends.logits(x if len(last) == len(x) else x[last])  # [R, V]
+        picked = sample(logits, [self._request(sessions[i]) for i in chosen])
+        return tuple(
+            Sampled(rows[i].session, token.id, token.logprobs, self._finish(sessions[i], token.id))
+            for i, token in zip(chosen, picked, strict=True)
+        )
+
+    @staticmethod
+    def _request(session: _Session) -> SampleRequest:
+        length, prompt = session.cache.length, session.prompt_tokens
+        return SampleRequest(
+            session.sampling, length, session.ids[: min(prompt, length)], session.ids[prompt:length]
+        )
+
+    @staticmethod
+    def _finish(session: _Session, token: int) -> FinishReason | None:
+        if token in session.sampling.stop_token_ids:
+            return FinishReason.STOP
+        position = session.cache.length  # of the new token, which is not in the cache yet
+        is_last = position + 1 - session.prompt_tokens >= session.sampling.max_new_tokens
+        if is_last or position >= session.cache.capacity_tokens:
+            return FinishReason.LENGTH
+        return None
