@@ -203,7 +203,7 @@ def read_spec(directory: Path, model_id: str) -> ModelSpec:
             vocab_size=int(config.vocab_size),
             max_position_embeddings=context,
             tie_word_embeddings=bool(config.tie_word_embeddings),
-            eos_token_ids=_eos_token_ids(directory),
+            eos_token_ids=read_eos_token_ids(directory),
         )
     except (AttributeError, TypeError, ValueError, ArithmeticError, StrictDataclassError) as error:
         raise ModelCorrupt(
@@ -217,7 +217,7 @@ def read_spec(directory: Path, model_id: str) -> ModelSpec:
     return spec
 
 
-def _eos_token_ids(directory: Path) -> tuple[int, ...]:
+def read_eos_token_ids(directory: Path) -> tuple[int, ...]:
     """Ids that end an answer: those of generation_config.json, else of config.json."""
     for name in ("generation_config.json", CONFIG):
         if (directory / name).exists():
