@@ -6,6 +6,8 @@ Precedence: command-line arguments, then environment, then `settings.toml`, then
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -76,10 +78,14 @@ class SwarmConfig(_Branch):
 class ClientConfig(_Branch):
     """Generating through the swarm."""
 
+    open_timeout_s: float = Field(default=10.0, gt=0)
+    """The longest wait for a stage to let a session in."""
     step_timeout_s: float = Field(default=60.0, gt=0)
     """The longest wait for the next token before the route is given up."""
     max_attempts: int = Field(default=4, ge=1)
     """Routes tried for one sequence before its error is final."""
+    room_wait_s: float = Field(default=30.0, ge=0)
+    """How long a request waits for KV room before it is refused."""
 
 
 class ApiConfig(_Branch):
@@ -101,7 +107,29 @@ class Config(_Branch):
     api: ApiConfig = ApiConfig()
 
 
-def load(settings_file: Path, overrides: dict[str, dict[str, object]] | None = None) -> Config:
+Overrides = Mapping[str, Mapping[str, object]]
+"""Branch → field → value, as the command line gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What one start of the engine was asked for, beyond the settings file."""
+
+    home_root: Path | None = None
+    """The folder that `SHOAL_HOME` would name; None: as the environment says."""
+    overrides: Overrides = field(default_factory=dict)
+    stages: int = 1
+    """Loopback stages over which the blocks are spread, this engine's own included."""
+    invite: str | None = None
+    """`shoal://…` text of a swarm to join at the start."""
+    leased: bool = False
+    """End when the last event stream with `lease=1` has closed."""
+    ready_fd: int | None = None
+    """Where to write the `ReadyFile` (and close) once the API answers."""
+    ready_file: Path | None = None
+
+
+def load(settings_file: Path, overrides: Overrides | None = None) -> Config:
     """Read the settings file and lay `overrides` (branch → field → value) over it.
 
     Raises:

@@ -1,0 +1,360 @@
+"""Generating through the swarm: open sessions along a route, send the prompt, read tokens.
+
+The client holds the ids of every sequence (4 bytes a token). When a stage is lost it opens new
+sessions along another route and sends prompt and answer so far as the prompt; because each token's
+noise depends on its position alone, the answer goes on as if nothing had happened (design §3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import AsyncGenerator, Iterable
+from collections.abc import Sequence as SequenceOf
+
+import numpy as np
+
+from engine.client.batch import Batch, Failure, Sequence
+from engine.config import ClientConfig
+from engine.core.clock import Clock
+from engine.core.errors import (
+    CacheFull,
+    ContextTooLong,
+    EngineError,
+    NoRoute,
+    PeerError,
+    PeerUnreachable,
+    RemoteProtocolError,
+    StageRefused,
+    StageTimedOut,
+)
+from engine.core.generation import TokenEvent
+from engine.core.ids import PeerId, SessionId, new_session_id, short
+from engine.core.model_spec import ModelSpec
+from engine.core.plans import Hop, Route
+from engine.core.sampling_params import SamplingParams
+from engine.core.snapshot import SwarmSnapshot
+from engine.planner.routing import find_route
+from engine.protocol.frames import Frame, Kind, Row, RowFlags
+from engine.protocol.messages import (
+    Failed,
+    HopMessage,
+    OpenReply,
+    OpenRequest,
+    SamplingMessage,
+    SequenceMessage,
+    Sessions,
+    StatsReply,
+    StatsRequest,
+    message_frame,
+    parse,
+)
+from engine.protocol.tokens import decode_logprobs
+from engine.swarm.directory import Directory
+from engine.swarm.links import Links
+
+logger = logging.getLogger(__name__)
+
+_REQUESTS = itertools.count(1)
+PREFILL_TOKEN_S = 0.1
+"""Patience for each prompt token before the first answer, in seconds."""
+
+
+class Client:
+    """This node's way of using the swarm."""
+
+    def __init__(
+        self,
+        links: Links,
+        directory: Directory,
+        spec: ModelSpec,
+        config: ClientConfig,
+        clock: Clock,
+    ) -> None:
+        self._links = links
+        self._clock = clock
+        self._directory = directory
+        self._spec = spec
+        self._config = config
+        self._batches: dict[SessionId, Batch] = {}
+        self._replies: dict[int, asyncio.Future[OpenReply | StatsReply]] = {}
+        self._routes: dict[SessionId, Route] = {}
+        self.tokens_received = 0
+        links.on([Kind.TOKENS], self._on_tokens)
+        links.on([Kind.FAILED], self._on_failed)
+        links.on([Kind.OPENED], lambda peer, frame: self._on_reply(parse(frame, OpenReply)))
+        links.on([Kind.STATS_REPLY], lambda peer, frame: self._on_reply(parse(frame, StatsReply)))
+        links.on_lost(self._on_lost)
+
+    async def generate(
+        self, prompts: SequenceOf[SequenceOf[int]], params: SequenceOf[SamplingParams]
+    ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
+        """Continue the prompts as one batch.
+
+        Yields:
+            (index of the sequence, its next token), until every sequence has finished. Closing the
+            generator frees the sessions at once.
+
+        Raises:
+            ContextTooLong: A prompt leaves no room for an answer.
+            EngineError: Every attempt failed; the text says what was tried.
+        """
+        sequences = [
+            self._sequence(index, prompt, sampling)
+            for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
+        ]
+        avoid: set[PeerId] = set()
+        failures: list[EngineError] = []
+        room_until_s = self._clock.monotonic_s() + self._config.room_wait_s
+        for attempt in itertools.count():
+            waiting = [sequence for sequence in sequences if not sequence.finished]
+            if not waiting:
+                return
+            try:
+                async with contextlib.aclosing(self._attempt(waiting, attempt, avoid)) as events:
+                    async for index, event in events:
+                        failures.clear()  # it gets on: only attempts without any news count
+                        self.tokens_received += 1
+                        yield index, event
+            except EngineError as error:
+                if not error.retryable:
+                    raise
+                is_full = isinstance(error, CacheFull)
+                if not (is_full and self._clock.monotonic_s() < room_until_s):
+                    failures.append(error)
+                if is_full or isinstance(error, NoRoute):
+                    avoid.clear()  # those that failed may be the only ones there are
+                if len(failures) >= self._config.max_attempts:
+                    raise _give_up(failures) from error
+                logger.info("Attempt %d failed: %s", attempt, error)
+                await asyncio.sleep(0.1 * 4 ** max(0, min(len(failures) - 1, 3)))
+                await self._directory.refresh()
+
+    def _sequence(self, index: int, prompt: SequenceOf[int], params: SamplingParams) -> Sequence:
+        context = self._spec.max_position_embeddings
+        if len(prompt) >= context:
+            raise ContextTooLong(
+                f"The prompt has {len(prompt)} tokens, but the model's context is {context} tokens "
+                "for prompt and answer together; shorten the prompt.",
+                param="messages",
+            )
+        capacity = min(len(prompt) + params.max_new_tokens, context)
+        return Sequence(index, list(prompt), len(prompt), capacity, params)
+
+    async def _attempt(
+        self, sequences: list[Sequence], attempt: int, avoid: set[PeerId]
+    ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
+        """Run the sequences along one route until all have finished or the route fails."""
+        for sequence in sequences:
+            sequence.session = new_session_id()
+        route = find_route(
+            self._directory.snapshot(),
+            need_tokens=sum(sequence.capacity_tokens for sequence in sequences),
+            avoid=frozenset(avoid),
+            link_s=self._link_times(),
+        )
+        batch = Batch(
+            {sequence.session: sequence for sequence in sequences},
+            sum(len(sequence.ids) for sequence in sequences),
+        )
+        self._batches |= dict.fromkeys(batch.sequences, batch)
+        self._routes |= dict.fromkeys(batch.sequences, route)
+        opened: list[Hop] = []
+        keeper: asyncio.Task[None] | None = None
+        try:
+            lease_s = await self._open(route, sequences, attempt, opened, avoid)
+            keeper = asyncio.create_task(self._keep(route, tuple(batch.sequences), lease_s / 3))
+            self._links.send(route.first, _prompt_frame(sequences, attempt))
+            while not all(sequence.finished for sequence in sequences):
+                yield await self._next(batch, route, avoid)
+        finally:
+            if keeper is not None:
+                keeper.cancel()
+            for session in batch.sequences:
+                del self._batches[session], self._routes[session]
+            self._tell(opened, Kind.CLOSE, tuple(batch.sequences))
+
+    async def _next(self, batch: Batch, route: Route, avoid: set[PeerId]) -> tuple[int, TokenEvent]:
+        # A lost stage is noticed by its link; this limit catches one that lives but does nothing.
+        limit_s = self._config.step_timeout_s + PREFILL_TOKEN_S * batch.prefill_tokens
+        try:
+            news = await asyncio.wait_for(batch.news.get(), limit_s)
+        except TimeoutError:
+            raise StageTimedOut(
+                f"No token came for {limit_s:.0f} s from the stages "
+                f"{_names(route)}; another route will be tried."
+            ) from None
+        if isinstance(news, Failure):
+            if news.peer is not None:
+                avoid.add(news.peer)
+            raise news.error
+        return news
+
+    # Opening and keeping --------------------------------------------------------------------
+
+    async def _open(
+        self,
+        route: Route,
+        sequences: list[Sequence],
+        attempt: int,
+        opened: list[Hop],
+        avoid: set[PeerId],
+    ) -> float:
+        """Open the sequences at every stage; returns the shortest lease in seconds."""
+        snapshot = self._directory.snapshot()
+
+        async def open_at(hop: Hop) -> float:
+            try:
+                stage = snapshot.stage(hop.peer)
+                await self._links.connect(hop.peer, () if stage is None else stage.addresses)
+                request = OpenRequest(
+                    request=next(_REQUESTS),
+                    model_id=self._spec.model_id,
+                    hops=tuple(
+                        HopMessage(peer=h.peer, start=h.span.start, end=h.span.end)
+                        for h in route.hops
+                    ),
+                    attempt=attempt,
+                    sequences=tuple(
+                        SequenceMessage(
+                            session=s.session,
+                            capacity_tokens=s.capacity_tokens,
+                            prompt_tokens=s.prompt_tokens,
+                            sampling=SamplingMessage.of(s.sampling),
+                        )
+                        for s in sequences
+                    ),
+                )
+                opened.append(hop)
+                reply = await self._ask(hop.peer, Kind.OPEN, request)
+            except PeerError:
+                avoid.add(hop.peer)
+                raise
+            assert isinstance(reply, OpenReply)
+            if reply.refused:
+                avoid.add(hop.peer)
+                if reply.code == CacheFull.code:
+                    raise CacheFull(reply.refused)
+                raise StageRefused(reply.refused)
+            return reply.lease_s
+
+        results = await asyncio.gather(
+            *(open_at(hop) for hop in route.hops), return_exceptions=True
+        )
+        leases = []
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+            leases.append(result)
+        return max(1.0, min(leases))
+
+    async def stats(self, peer: PeerId) -> StatsReply:
+        """A stage's counters.
+
+        Raises:
+            PeerError: It does not answer.
+        """
+        await self._links.connect(peer)
+        reply = await self._ask(peer, Kind.STATS, StatsRequest(request=next(_REQUESTS)))
+        assert isinstance(reply, StatsReply)
+        return reply
+
+    async def _ask(
+        self, peer: PeerId, kind: Kind, request: OpenRequest | StatsRequest
+    ) -> OpenReply | StatsReply:
+        future: asyncio.Future[OpenReply | StatsReply] = asyncio.get_running_loop().create_future()
+        self._replies[request.request] = future
+        try:
+            self._links.send(peer, message_frame(kind, request))
+            return await asyncio.wait_for(future, self._config.open_timeout_s)
+        except TimeoutError:
+            raise StageTimedOut(
+                f"The stage …{short(peer)} did not answer within "
+                f"{self._config.open_timeout_s:.0f} s; another route will be tried."
+            ) from None
+        finally:
+            del self._replies[request.request]
+
+    async def _keep(self, route: Route, sessions: tuple[SessionId, ...], every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            self._tell(route.hops, Kind.KEEP, sessions)
+
+    def _tell(self, hops: Iterable[Hop], kind: Kind, sessions: tuple[SessionId, ...]) -> None:
+        for hop in hops:
+            # A stage that cannot be reached loses the sessions by itself when their lease lapses.
+            with contextlib.suppress(PeerUnreachable):
+                self._links.send(hop.peer, message_frame(kind, Sessions(sessions=sessions)))
+
+    def _link_times(self) -> dict[PeerId, float]:
+        snapshot: SwarmSnapshot = self._directory.snapshot()
+        times = {self._links.local_peer: 0.0}
+        for stage in snapshot.stages:
+            rtt_s = self._links.rtt_s(stage.peer)
+            if stage.peer not in times and rtt_s is not None:
+                times[stage.peer] = rtt_s / 2
+        return times
+
+    # Frames in ------------------------------------------------------------------------------
+
+    def _on_tokens(self, peer: PeerId, frame: Frame) -> None:
+        if any(row.count != 1 for row in frame.rows):
+            raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
+        tokens = zip(frame.rows, frame.ids.tolist(), decode_logprobs(frame), strict=True)
+        for row, token, logprobs in tokens:
+            route = self._routes.get(row.session)
+            if route is None:
+                continue  # closed meanwhile
+            if route.last != peer:
+                raise RemoteProtocolError("The peer answered for a session that it does not end.")
+            if not 0 <= token < self._spec.vocab_size:
+                raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
+            self._batches[row.session].receive(row, token, logprobs)
+
+    def _on_failed(self, peer: PeerId, frame: Frame) -> None:
+        message = parse(frame, Failed)
+        routes = [self._routes.get(SessionId(session)) for session in message.sessions]
+        touched = {
+            id(batch): batch
+            for session, route in zip(message.sessions, routes, strict=True)
+            if route is not None
+            and any(hop.peer == peer for hop in route.hops)
+            and (batch := self._batches.get(SessionId(session))) is not None
+        }
+        # A neighbour that reports a lost link is not itself to blame.
+        culprit = None if message.code == PeerUnreachable.code else peer
+        for batch in touched.values():
+            batch.fail(StageRefused(message.reason), culprit)
+
+    def _on_reply(self, reply: OpenReply | StatsReply) -> None:
+        future = self._replies.get(reply.request)
+        if future is not None and not future.done():
+            future.set_result(reply)
+
+    def _on_lost(self, peer: PeerId, reason: str) -> None:
+        touched = {
+            id(self._batches[session]): self._batches[session]
+            for session, route in self._routes.items()
+            if any(hop.peer == peer for hop in route.hops)
+        }
+        for batch in touched.values():
+            batch.fail(PeerUnreachable(reason), peer)
+
+
+def _prompt_frame(sequences: list[Sequence], attempt: int) -> Frame:
+    rows = tuple(Row(s.session, 0, len(s.ids), attempt, RowFlags.SAMPLE) for s in sequences)
+    ids = np.concatenate([np.array(s.ids, np.int32) for s in sequences])
+    return Frame(Kind.STEP, b"", rows, ids)
+
+
+def _names(route: Route) -> str:
+    return ", ".join(f"…{short(hop.peer)}" for hop in route.hops)
+
+
+def _give_up(failures: list[EngineError]) -> EngineError:
+    texts = list(dict.fromkeys(str(failure) for failure in failures))
+    if len(texts) == 1:
+        return type(failures[-1])(f"{texts[0]} (tried {len(failures)} times)")
+    return PeerUnreachable("Every route failed: " + " / ".join(texts))

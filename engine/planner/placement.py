@@ -1,0 +1,50 @@
+"""Which blocks a joining node should hold."""
+
+from __future__ import annotations
+
+import itertools
+
+from engine.core.plans import Span
+from engine.core.snapshot import StageState, SwarmSnapshot
+
+UNMEASURED_TOKENS_PER_S = 1.0
+"""Weight of a stage that has not measured itself yet."""
+
+
+def choose_span(snapshot: SwarmSnapshot, max_blocks: int) -> Span:
+    """Pick the contiguous blocks that the swarm serves worst.
+
+    The joining rule of [PT] §3.3 and App. D: of all intervals of `max_blocks` blocks take the one
+    whose blocks' total throughputs, sorted ascending, are lexicographically least; ties go to the
+    first. Deterministic, so equal views give equal answers.
+
+    Args:
+        snapshot: The swarm without ourselves.
+        max_blocks: Blocks that fit here, at least 1.
+
+    Raises:
+        ValueError: `max_blocks` is below 1.
+    """
+    if max_blocks < 1:
+        raise ValueError(f"max_blocks must be at least 1, not {max_blocks}")
+    length = min(max_blocks, snapshot.num_blocks)
+    rates = [0.0] * snapshot.num_blocks
+    for stage in snapshot.stages:
+        if stage.state in (StageState.ONLINE, StageState.JOINING):
+            for block in range(stage.span.start, min(stage.span.end, snapshot.num_blocks)):
+                rates[block] += stage.decode_tokens_per_s or UNMEASURED_TOKENS_PER_S
+    starts = range(snapshot.num_blocks - length + 1)
+    start = min(starts, key=lambda first: (sorted(rates[first : first + length]), first))
+    return Span(start, start + length)
+
+
+def even_spans(num_blocks: int, num_stages: int) -> list[Span]:
+    """Cut `num_blocks` into `num_stages` runs whose lengths differ by at most one.
+
+    Raises:
+        ValueError: There are more stages than blocks, or fewer than one.
+    """
+    if not 1 <= num_stages <= num_blocks:
+        raise ValueError(f"{num_blocks} blocks cannot be cut into {num_stages} stages")
+    cuts = [round(num_blocks * stage / num_stages) for stage in range(num_stages + 1)]
+    return [Span(start, end) for start, end in itertools.pairwise(cuts)]

@@ -1,0 +1,191 @@
+"""The agent's record of the sessions that pass through this stage, and their KV room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engine.core.errors import CacheFull, StageRefused
+from engine.core.ids import PeerId, SessionId
+from engine.core.plans import Route, Span
+from engine.protocol.messages import OpenRequest
+
+
+@dataclass(slots=True)
+class Session:
+    """One sequence on its way through this stage."""
+
+    id: SessionId
+    owner: PeerId
+    """The client's node; only it may renew or close."""
+    route: Route
+    index: int
+    """Our place in the route."""
+    capacity_tokens: int
+    prompt_tokens: int
+    attempt: int
+    room_bytes: int
+    expires_s: float
+    position: int = 0
+    """Tokens whose rows have arrived: the next row must start here (or earlier, to replay)."""
+
+    @property
+    def span(self) -> Span:
+        """The blocks that this stage computes for it."""
+        return self.route.hops[self.index].span
+
+    @property
+    def is_first(self) -> bool:
+        """Whether we embed its ids."""
+        return self.index == 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether we sample its tokens."""
+        return self.index == len(self.route.hops) - 1
+
+    @property
+    def next_peer(self) -> PeerId:
+        """Where hidden states, or at the last stage new ids, go."""
+        return self.route.hops[(self.index + 1) % len(self.route.hops)].peer
+
+    def accepts_from(self, peer: PeerId) -> bool:
+        """Whether rows may come from `peer`: the stage before us; at the first, the client too."""
+        return peer == self.route.hops[self.index - 1].peer or (
+            self.is_first and peer == self.owner
+        )
+
+
+@dataclass(slots=True)
+class SessionTable:
+    """All sessions of this stage. Room is reserved when they open, so no step fails for memory."""
+
+    local_peer: PeerId
+    model_id: str
+    num_blocks: int
+    span: Span
+    kv_budget_bytes: int
+    block_token_bytes: int
+    """KV bytes of one token in one block."""
+    lease_s: float
+    used_bytes: int = 0
+    _sessions: dict[SessionId, Session] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, session: SessionId) -> Session | None:
+        """The session, if it is open."""
+        return self._sessions.get(session)
+
+    def all(self) -> Iterable[Session]:
+        """Every open session."""
+        return self._sessions.values()
+
+    @property
+    def free_tokens(self) -> int:
+        """Tokens that still fit, through our whole span."""
+        return max(0, self.kv_budget_bytes - self.used_bytes) // (
+            self.block_token_bytes * len(self.span)
+        )
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens that fit when nothing is open."""
+        return self.kv_budget_bytes // (self.block_token_bytes * len(self.span))
+
+    def open(self, request: OpenRequest, owner: PeerId, now_s: float) -> list[Session]:
+        """Reserve room for all of a request's sequences, or for none.
+
+        Raises:
+            CacheFull: Not enough room is left.
+            StageRefused: Another model, a route that does not pass here, or ids in use.
+        """
+        if request.model_id != self.model_id:
+            raise StageRefused(
+                f"This stage holds {self.model_id}, not {request.model_id}; "
+                "all members of a swarm must run the same model."
+            )
+        route = request.route()
+        index = next((i for i, hop in enumerate(route.hops) if hop.peer == self.local_peer), None)
+        if index is None:
+            raise StageRefused("The route does not pass through this stage.")
+        cuts = [0, *(hop.span.end for hop in route.hops)]
+        if cuts[-1] != self.num_blocks or any(
+            hop.span.start != cut or hop.span.end <= cut
+            for hop, cut in zip(route.hops, cuts, strict=False)
+        ):
+            raise StageRefused("The route does not cover every block once, in order.")
+        span = route.hops[index].span
+        if not self.span.start <= span.start < span.end <= self.span.end:
+            raise StageRefused(f"This stage holds blocks {self.span}, not {span}.")
+        sessions = [
+            Session(
+                id=SessionId(sequence.session),
+                owner=owner,
+                route=route,
+                index=index,
+                capacity_tokens=sequence.capacity_tokens,
+                prompt_tokens=sequence.prompt_tokens,
+                attempt=request.attempt,
+                room_bytes=sequence.capacity_tokens * self.block_token_bytes * len(span),
+                expires_s=now_s + self.lease_s,
+            )
+            for sequence in request.sequences
+        ]
+        ids = {session.id for session in sessions}
+        if len(ids) < len(sessions) or ids & self._sessions.keys():
+            raise StageRefused("A session id of the request is in use already.")
+        room_bytes = sum(session.room_bytes for session in sessions)
+        wanted = sum(session.capacity_tokens for session in sessions)
+        if room_bytes > self.kv_budget_bytes:
+            raise StageRefused(
+                f"The request needs KV room for {wanted} tokens, but this stage has room for "
+                f"{self.total_tokens} in all; ask for fewer tokens or send a smaller batch."
+            )
+        if self.used_bytes + room_bytes > self.kv_budget_bytes:
+            raise CacheFull(
+                f"No KV room for {wanted} more tokens ({self.free_tokens} are free); "
+                "wait for other requests to end, or ask for fewer tokens."
+            )
+        self.used_bytes += room_bytes
+        self._sessions |= {session.id: session for session in sessions}
+        return sessions
+
+    def keep(self, sessions: Iterable[SessionId], owner: PeerId, now_s: float) -> None:
+        """Renew leases."""
+        for session in self._owned(sessions, owner):
+            session.expires_s = now_s + self.lease_s
+
+    def close(self, sessions: Iterable[SessionId], owner: PeerId) -> list[Session]:
+        """Drop sessions of `owner`; ids that are unknown or another's are left alone."""
+        return [self._remove(session) for session in self._owned(sessions, owner)]
+
+    def drop(self, sessions: Iterable[SessionId]) -> list[Session]:
+        """Drop sessions whoever owns them."""
+        return [self._remove(s) for i in sessions if (s := self._sessions.get(i)) is not None]
+
+    def expired(self, now_s: float) -> list[Session]:
+        """Drop and return the sessions whose lease has lapsed."""
+        return [self._remove(s) for s in list(self._sessions.values()) if s.expires_s <= now_s]
+
+    def touching(self, peer: PeerId) -> list[Session]:
+        """Sessions that `peer` owns or whose route passes through it."""
+        return [
+            session
+            for session in self._sessions.values()
+            if session.owner == peer or any(hop.peer == peer for hop in session.route.hops)
+        ]
+
+    def clear(self) -> list[Session]:
+        """Drop everything."""
+        return [self._remove(session) for session in list(self._sessions.values())]
+
+    def _owned(self, sessions: Iterable[SessionId], owner: PeerId) -> list[Session]:
+        found = (self._sessions.get(session) for session in sessions)
+        return [session for session in found if session is not None and session.owner == owner]
+
+    def _remove(self, session: Session) -> Session:
+        del self._sessions[session.id]
+        self.used_bytes -= session.room_bytes
+        return session

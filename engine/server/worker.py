@@ -1,0 +1,165 @@
+"""The worker process: holds weights and KV, computes what the agent sends, knows no network.
+
+Started by `engine.server.supervisor` as `python -m engine.server.worker FD MEMORY_FD BYTES PID`.
+It dies with the agent: by the kernel's parent-death signal, and when the socket closes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.core.errors import EngineError
+from engine.core.ids import SessionId
+from engine.core.model_spec import ModelSpec
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Dtype, Row, RowFlags
+from engine.server.lifetime import die_with_parent
+from engine.server.link import Message, SharedRegions, WorkerSocket
+from engine.server.stage import Stage
+
+TORCH_DTYPES = {
+    Dtype.FLOAT32: torch.float32,
+    Dtype.BFLOAT16: torch.bfloat16,
+    Dtype.FLOAT16: torch.float16,
+}
+
+
+class Worker:
+    """One stage behind a socket."""
+
+    def __init__(self, socket: WorkerSocket, regions: SharedRegions) -> None:
+        self._socket = socket
+        self._regions = regions
+        self._stage: Stage | None = None
+
+    def run(self) -> None:
+        """Serve messages until the agent is gone."""
+        while (message := self._socket.receive()) is not None:
+            try:
+                self._handle(message)
+            except EngineError as error:
+                self._fail(message, error.code, str(error))
+            except (torch.OutOfMemoryError, MemoryError):
+                self._fail(message, "cache_full", "This stage ran out of memory for the request.")
+            except RuntimeError as error:  # torch reports device faults this way
+                self._fail(message, "worker_failed", f"The stage could not compute: {error}")
+
+    def _fail(self, message: Message, code: str, text: str) -> None:
+        sessions = [sequence["session"] for sequence in message.get("sequences", ())]
+        self._socket.send(
+            {
+                "op": "error",
+                "of": message["op"],
+                "code": code,
+                "message": text,
+                "sessions": sessions,
+            }
+        )
+
+    def _handle(self, message: Message) -> None:
+        match message["op"]:
+            case "load":
+                self._load(message)
+            case "open":
+                self._open(message)
+            case "close":
+                for session in message["sessions"]:
+                    self._loaded().close(SessionId(session))
+            case "forward":
+                self._forward(message)
+            case other:
+                raise AssertionError(f"unknown message {other!r}")
+
+    def _loaded(self) -> Stage:
+        assert self._stage is not None, "the agent loads a stage first"
+        return self._stage
+
+    def _load(self, message: Message) -> None:
+        if message["threads"]:
+            torch.set_num_threads(message["threads"])
+        self._stage = Stage(
+            Path(message["directory"]),
+            ModelSpec(
+                **{**message["spec"], "eos_token_ids": tuple(message["spec"]["eos_token_ids"])}
+            ),
+            Span(*message["span"]),
+            dtype=TORCH_DTYPES[Dtype(message["dtype"])],
+            device=torch.device(message["device"]),
+            progress=lambda done, total: self._socket.send(
+                {"op": "progress", "done": done, "total": total}
+            ),
+        )
+        self._socket.send({"op": "ready"})
+
+    def _open(self, message: Message) -> None:
+        for sequence in message["sequences"]:
+            sampling = dict(sequence["sampling"])
+            sampling["logit_bias"] = tuple((int(i), float(b)) for i, b in sampling["logit_bias"])
+            sampling["stop_token_ids"] = tuple(sampling["stop_token_ids"])
+            self._loaded().open(
+                SessionId(sequence["session"]),
+                Span(*message["span"]),
+                sequence["capacity_tokens"],
+                sequence["prompt_tokens"],
+                SamplingParams(**sampling),
+            )
+
+    def _forward(self, message: Message) -> None:
+        started_s = time.perf_counter()
+        rows = [
+            Row(SessionId(session), position, count, 0, RowFlags(flags))
+            for session, position, count, flags in message["rows"]
+        ]
+        ids = np.frombuffer(message["ids"], np.int32)
+        hidden = None
+        if message["width"]:
+            dtype = TORCH_DTYPES[Dtype(message["dtype"])]
+            shape = (len(ids), message["width"])  # [N, D]
+            hidden = torch.frombuffer(
+                self._regions.to_worker, dtype=dtype, count=shape[0] * shape[1]
+            ).reshape(shape)
+        output = self._loaded().forward(rows, ids, hidden)
+        answer: dict[str, Any] = {"op": "done", "hidden_bytes": 0}
+        if output.hidden is not None:
+            raw = output.hidden.contiguous().cpu().view(torch.uint8).flatten()
+            target = torch.frombuffer(self._regions.to_agent, dtype=torch.uint8, count=len(raw))
+            target.copy_(raw)
+            answer["hidden_bytes"] = len(raw)
+        answer["sampled"] = [
+            (
+                sampled.session,
+                sampled.id,
+                None if sampled.finish is None else sampled.finish.value,
+                None
+                if sampled.logprobs is None
+                else (sampled.logprobs.logprob, list(sampled.logprobs.top)),
+            )
+            for sampled in output.sampled
+        ]
+        answer["compute_s"] = time.perf_counter() - started_s
+        self._socket.send(answer)
+
+
+def main() -> None:
+    """Entry of the process."""
+    fd, memory_fd, region_bytes, parent_pid = (int(argument) for argument in sys.argv[1:5])
+    die_with_parent(parent_pid)
+    # Ctrl-C in a terminal reaches the whole group; the agent decides when the worker ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_grad_enabled(False)
+    Worker(WorkerSocket(fd), SharedRegions(memory_fd, region_bytes)).run()
+    # Skip interpreter shutdown: freeing gigabytes piece by piece only delays giving them back.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.core.errors import CacheFull, StageRefused
+from engine.core.ids import PeerId, SessionId
+from engine.core.plans import Span
+from engine.protocol.messages import HopMessage, OpenRequest, SamplingMessage, SequenceMessage
+from engine.server.sessions import SessionTable
+
+ME, CLIENT = PeerId("me"), PeerId("client")
+
+
+def table(*, budget_tokens: int = 100) -> SessionTable:
+    return SessionTable(
+        local_peer=ME,
+        model_id="m@1",
+        num_blocks=4,
+        span=Span(2, 4),
+        kv_budget_bytes=budget_tokens * 10 * 2,
+        block_token_bytes=10,
+        lease_s=30.0,
+    )
+
+
+def request(
+    *capacities: int,
+    model: str = "m@1",
+    hops: tuple[tuple[str, int, int], ...] | None = None,
+    first_session: int = 0,
+) -> OpenRequest:
+    hops = hops or (("other", 0, 2), ("me", 2, 4))
+    return OpenRequest(
+        request=1,
+        model_id=model,
+        hops=tuple(HopMessage(peer=peer, start=start, end=end) for peer, start, end in hops),
+        sequences=tuple(
+            SequenceMessage(
+                session=first_session + n,
+                capacity_tokens=capacity,
+                prompt_tokens=1,
+                sampling=SamplingMessage(),
+            )
+            for n, capacity in enumerate(capacities)
+        ),
+    )
+
+
+def test_room_is_reserved_at_opening_and_given_back_at_closing() -> None:
+    sessions = table(budget_tokens=100)
+    sessions.open(request(60, 30), CLIENT, 0.0)
+    assert sessions.free_tokens == 10
+    sessions.close([SessionId(0)], CLIENT)
+    assert sessions.free_tokens == 70
+
+
+def test_request_that_does_not_fit_reserves_nothing() -> None:
+    sessions = table(budget_tokens=100)
+    sessions.open(request(60), CLIENT, 0.0)
+    with pytest.raises(CacheFull, match="40 are free"):
+        sessions.open(request(30, 30, first_session=5), PeerId("second"), 0.0)
+    assert sessions.free_tokens == 40
+
+
+def test_request_that_can_never_fit_is_told_the_limit() -> None:
+    with pytest.raises(StageRefused, match="room for 100 in all"):
+        table(budget_tokens=100).open(request(101), CLIENT, 0.0)
+
+
+def test_lease_lapses_unless_renewed() -> None:
+    sessions = table()
+    sessions.open(request(10), CLIENT, 0.0)
+    assert sessions.expired(29.0) == []
+    sessions.keep([SessionId(0)], CLIENT, 29.0)
+    assert sessions.expired(58.0) == []
+    assert [session.id for session in sessions.expired(59.0)] == [0]
+    assert sessions.free_tokens == 100
+
+
+def test_stranger_can_neither_close_nor_renew() -> None:
+    sessions = table()
+    sessions.open(request(10), CLIENT, 0.0)
+    sessions.keep([SessionId(0)], PeerId("stranger"), 29.0)
+    assert sessions.close([SessionId(0)], PeerId("stranger")) == []
+    assert len(sessions.expired(30.0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (request(10, model="n@2"), "must run the same model"),
+        (request(10, hops=(("x", 0, 2), ("y", 2, 4))), "does not pass"),
+        (request(10, hops=(("x", 0, 1), ("me", 1, 4))), "holds blocks 2–3"),
+        (request(10, hops=(("x", 0, 1), ("me", 2, 4))), "cover every block"),
+        (request(10, hops=(("x", 0, 2), ("me", 2, 3))), "cover every block"),
+    ],
+)
+def test_nonsense_is_refused_with_the_reason(bad: OpenRequest, why: str) -> None:
+    with pytest.raises(StageRefused, match=why):
+        table().open(bad, CLIENT, 0.0)
+
+
+def test_same_id_twice_is_refused() -> None:
+    sessions = table()
+    sessions.open(request(10), CLIENT, 0.0)
+    with pytest.raises(StageRefused, match="in use"):
+        sessions.open(request(10), PeerId("thief"), 0.0)
+
+
+def test_rows_are_accepted_from_the_stage_before_only() -> None:
+    (session,) = table().open(request(10), CLIENT, 0.0)
+    assert session.accepts_from(PeerId("other"))
+    assert not session.accepts_from(CLIENT)
+    assert session.is_last
+    assert session.next_peer == "other"
