@@ -160,9 +160,12 @@ class StatsReply(Message):
 
 
 class Ping(Message):
-    """PING and PONG: alive, and how far away."""
+    """PING and PONG: alive, how far away, and what time it is there."""
 
     sequence: int = Field(ge=0)
+    """A PONG repeats the PING's; 0 in one that answers none and only shows life."""
+    unix_s: float = 0.0
+    """In PONG: the sender's clock."""
 
 
 M = TypeVar("M", bound=Message)

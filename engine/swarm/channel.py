@@ -1,0 +1,122 @@
+"""One stream as a channel of frames: a bounded queue out, checked frames in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine
+
+from engine.core.errors import FrameCorrupt, PeerUnreachable
+from engine.protocol.frames import (
+    HEADER_BYTES,
+    ROW_KINDS,
+    Frame,
+    FrameLimits,
+    decode,
+    encode,
+    read_header,
+)
+from engine.protocol.messages import MAX_MESSAGE_BYTES
+from engine.swarm.transport import ByteStream
+
+HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
+"""What a stranger may send before we know who it is."""
+MAX_QUEUED_BYTES = 64 << 20
+_PIECE_BYTES = 256 << 10
+_JOIN_BELOW_BYTES = 32 << 10
+
+
+class Channel:
+    """Frames over a stream. `put` never waits; `write_queued` runs as a task and does."""
+
+    def __init__(self, stream: ByteStream, silence_limit_s: float) -> None:
+        self._stream = stream
+        self._silence_limit_s = silence_limit_s
+        self._queue: deque[tuple[int, list[bytes | memoryview]]] = deque()
+        self._filled = asyncio.Event()
+        self.queued_bytes = 0
+
+    async def read(self, limits: FrameLimits) -> Frame:
+        """The next frame.
+
+        Raises:
+            FrameCorrupt: It breaks the rules; nothing beyond its header's limits was read.
+            PeerUnreachable: The stream broke, or no byte came within the silence limit.
+        """
+        header = read_header(await self._read_piece(HEADER_BYTES), limits)
+        if header.kind not in ROW_KINDS and header.payload_bytes > MAX_MESSAGE_BYTES:
+            raise FrameCorrupt(f"The peer sent a message of {header.payload_bytes} bytes.")
+        pieces = []
+        missing = header.body_bytes
+        while missing:
+            # In pieces, because each one is a sign of life on a slow line.
+            pieces.append(await self._read_piece(min(missing, _PIECE_BYTES)))
+            missing -= len(pieces[-1])
+        return decode(header, pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def put(self, frame: Frame, *, urgent: bool = False) -> int:
+        """Queue a frame, an urgent one before all others; its size on the wire, in bytes.
+
+        The payload is not copied: do not change it afterwards.
+
+        Raises:
+            LocalProtocolError: The frame does not hold together.
+            PeerUnreachable: The queue is full.
+        """
+        size = frame.num_bytes
+        if self.queued_bytes + size > MAX_QUEUED_BYTES:
+            raise PeerUnreachable("Too much is waiting for a peer that does not keep up.")
+        buffers = encode(frame)
+        if size < _JOIN_BELOW_BYTES:
+            buffers = [b"".join(buffers)]  # one system call is cheaper than two
+        if urgent:
+            self._queue.appendleft((size, buffers))
+        else:
+            self._queue.append((size, buffers))
+        self.queued_bytes += size
+        self._filled.set()
+        return size
+
+    async def write_queued(self) -> None:
+        """Write what `put` queues, for ever.
+
+        Raises:
+            PeerUnreachable: The stream broke.
+        """
+        while True:
+            while not self._queue:
+                self._filled.clear()
+                await self._filled.wait()
+            size, buffers = self._queue.popleft()
+            await self._stream.write(*buffers)
+            self.queued_bytes -= size
+
+    async def write(self, frame: Frame) -> None:
+        """Write one frame now; only while `write_queued` does not run."""
+        await self._stream.write(*encode(frame))
+
+    def close(self) -> None:
+        """Drop the stream at once; what is queued is lost."""
+        self._stream.close()
+
+    async def _read_piece(self, num_bytes: int) -> bytes:
+        try:
+            async with asyncio.timeout(self._silence_limit_s):
+                return await self._stream.read_exactly(num_bytes)
+        except TimeoutError as error:
+            raise PeerUnreachable(
+                f"The peer has been silent for {self._silence_limit_s:g} s."
+            ) from error
+
+
+async def run_until_first_ends(*coroutines: Coroutine[object, object, None]) -> None:
+    """Run tasks side by side; when one ends, end the others and raise what it raised."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()

@@ -1,0 +1,86 @@
+"""An artificial link: bytes leave at a rate, then travel for a while, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from engine.config import LinkShape
+from engine.core.clock import Clock
+from engine.core.errors import PeerUnreachable
+from engine.swarm.transport import ByteStream
+
+_TIMER_BIAS_S = 0.0005
+"""The event loop's timers are up to 1 ms late; asking for less centres the error on zero."""
+
+
+class Shaper:
+    """The line to one peer, shared by the streams to it."""
+
+    def __init__(self, shape: LinkShape, clock: Clock) -> None:
+        self._shape = shape
+        self._clock = clock
+        self._free_at_s = 0.0
+
+    def wrap(self, stream: ByteStream) -> ByteStream:
+        """The stream, behind this line; itself when the line is ideal."""
+        if not self._shape.rate_bytes_per_s and not self._shape.delay_s:
+            return stream
+        return _ShapedStream(stream, self, self._clock)
+
+    async def serialise(self, num_bytes: int) -> float:
+        """Wait until so many bytes have left; when they arrive (`Clock.monotonic_s`)."""
+        now_s = self._clock.monotonic_s()
+        # Reckoned from the last departure and not from now, so that late timers do not add up.
+        left_at_s = max(now_s, self._free_at_s)
+        if self._shape.rate_bytes_per_s:
+            left_at_s += num_bytes / self._shape.rate_bytes_per_s
+        self._free_at_s = left_at_s
+        await _sleep(left_at_s - now_s)
+        return left_at_s + self._shape.delay_s
+
+
+class _ShapedStream:
+    def __init__(self, stream: ByteStream, shaper: Shaper, clock: Clock) -> None:
+        self._stream = stream
+        self._shaper = shaper
+        self._clock = clock
+        self._travelling: deque[tuple[float, tuple[bytes | memoryview, ...]]] = deque()
+        self._sent = asyncio.Event()
+        self._broken = False
+        self._carrier = asyncio.create_task(self._carry(), name="shaper")
+
+    async def read_exactly(self, num_bytes: int) -> bytes:
+        """See `ByteStream`."""
+        return await self._stream.read_exactly(num_bytes)
+
+    async def write(self, *buffers: bytes | memoryview) -> None:
+        """See `ByteStream`; returns when the bytes are on the line."""
+        if self._broken:
+            raise PeerUnreachable("The stream broke.")
+        arrives_at_s = await self._shaper.serialise(sum(len(buffer) for buffer in buffers))
+        self._travelling.append((arrives_at_s, buffers))
+        self._sent.set()
+
+    def close(self) -> None:
+        """See `ByteStream`."""
+        self._broken = True
+        self._carrier.cancel()
+        self._stream.close()
+
+    async def _carry(self) -> None:
+        try:
+            while True:
+                while not self._travelling:
+                    self._sent.clear()
+                    await self._sent.wait()
+                arrives_at_s, buffers = self._travelling.popleft()
+                await _sleep(arrives_at_s - self._clock.monotonic_s())
+                await self._stream.write(*buffers)
+        except PeerUnreachable:
+            self.close()
+
+
+async def _sleep(seconds: float) -> None:
+    if seconds > _TIMER_BIAS_S:
+        await asyncio.sleep(seconds - _TIMER_BIAS_S)
