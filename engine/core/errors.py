@@ -115,6 +115,13 @@ class ModelNotFound(ModelError):
     code = "model_not_found"
 
 
+class ModelUnavailable(ModelError):
+    """The place that holds the model cannot be reached now."""
+
+    code = "model_unavailable"
+    retryable = True
+
+
 class ModelCorrupt(ModelError):
     """Files that do not match their hash, or weights that are missing."""
 

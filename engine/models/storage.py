@@ -1,0 +1,178 @@
+"""Files on disk that are either whole or absent, and what they should contain."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import struct
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from filelock import FileLock
+
+from engine.core.errors import DiskFull, ModelCorrupt, ModelError
+
+_MARGIN_BYTES = 64 << 20
+"""Left free for everybody else."""
+_CHUNK_BYTES = 4 << 20
+_MAX_HEADER_BYTES = 100 << 20
+"""The limit that the safetensors library has too."""
+
+
+def require_free(directory: Path, needed_bytes: int) -> None:
+    """Make the directory, and see that `needed_bytes` fit.
+
+    Raises:
+        DiskFull: They do not.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    free_bytes = shutil.disk_usage(directory).free
+    if free_bytes < needed_bytes + _MARGIN_BYTES:
+        raise DiskFull(
+            f"The model needs {_megabytes(needed_bytes)} in {directory}, where only "
+            f"{_megabytes(max(0, free_bytes - _MARGIN_BYTES))} can be used; free some space."
+        )
+
+
+@contextlib.contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """Translate what can go wrong while files are written into `directory`.
+
+    Raises:
+        DiskFull: The disk, or the person's share of it, is full.
+        ModelError: The directory is not ours to write to.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(
+                f"The disk of {directory} is full, so the model could not be written; "
+                "free some space."
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise ModelError(
+                f"Shoal may not write to {directory}; change its permissions or choose another "
+                "folder for models."
+            ) from error
+        raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock between processes; the kernel releases it if we die."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path):
+        yield
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file whole: a reader, or a crash, finds the old or the new content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make renames in `directory` survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of_file(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
+    """Hash a file; `on_bytes` hears how many bytes each chunk had."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            if on_bytes is not None:
+                on_bytes(len(chunk))
+    return digest.hexdigest()
+
+
+def check_safetensors(path: Path) -> None:
+    """See that the file is as long as its header says; far cheaper than hashing it.
+
+    Raises:
+        ModelCorrupt: It is missing, cut short, or no safetensors file.
+    """
+    try:
+        size_bytes = path.stat().st_size
+        with path.open("rb") as file:
+            (header_bytes,) = struct.unpack("<Q", file.read(8))
+            if header_bytes > min(size_bytes, _MAX_HEADER_BYTES):
+                raise ValueError("its header is longer than the file")
+            header = json.loads(file.read(header_bytes))
+        ends = [
+            entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"
+        ]
+        expected_bytes = 8 + header_bytes + max(ends, default=0)
+        if size_bytes != expected_bytes:
+            raise ValueError(f"it has {size_bytes} bytes instead of {expected_bytes}")
+    except FileNotFoundError as error:
+        raise ModelCorrupt(f"The model's file {path} is missing; fetch the model again.") from error
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, struct.error) as error:
+        raise ModelCorrupt(
+            f"The model's file {path} is damaged ({error}); remove it and fetch the model again."
+        ) from error
+
+
+class HashCache:
+    """SHA-256 of files that were hashed before, as long as size and time of change are the same."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def sha256(self, path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
+        """The file's hash, computed only if it may have changed."""
+        known = self.known(path)
+        if known is None:
+            known = sha256_of_file(path, on_bytes)
+            self.remember(path, known)
+        return known
+
+    def known(self, path: Path) -> str | None:
+        """The file's hash if nothing needs to be read for it."""
+        entry = self._load().get(str(path.resolve()))
+        return str(entry[2]) if entry is not None and entry[:2] == stamp(path) else None
+
+    def remember(self, path: Path, sha256: str) -> None:
+        """Note the hash of the file as it is now; a lost note only costs hashing again."""
+        entries = self._load()
+        entries[str(path.resolve())] = [*stamp(path), sha256]
+        write_atomically(self._file, json.dumps(entries).encode())
+
+    def _load(self) -> dict[str, list[int | str]]:
+        try:
+            entries = json.loads(self._file.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(entries, dict):
+            return {}
+        return {k: v for k, v in entries.items() if isinstance(v, list) and len(v) == 3}
+
+
+def stamp(path: Path) -> list[int]:
+    """Size in bytes and time of change in ns: what tells that a file is the one we hashed."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _megabytes(count_bytes: int) -> str:
+    return f"{count_bytes / 1e6:,.0f} MB"
