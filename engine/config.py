@@ -95,6 +95,9 @@ class ApiConfig(_Branch):
     """0: a free one, kept in `engine.json`."""
     max_body_bytes: int = Field(default=32 << 20, ge=1024)
     max_concurrent: int = Field(default=256, ge=1)
+    """Generation requests that may run at the same time."""
+    ping_every_s: float = Field(default=10.0, gt=0)
+    """Event streams say at least this often that they live."""
 
 
 class Config(_Branch):
