@@ -8,7 +8,7 @@ a message of `engine.protocol.messages`.
 ```
 header, 36 bytes, little endian
   2s magic "SH" | B version | B kind | B dtype | B codec | H rows | I tokens | I width |
-  I payload bytes | Q xxh3 of the body | 8s reserved
+  I payload bytes | Q xxh3 of all before and of the body | 8s reserved
 row, 24 bytes
   Q session | I position | I count | H attempt | H flags | I reserved
 ```
@@ -33,6 +33,8 @@ from engine.core.ids import SessionId
 
 PROTOCOL_VERSION = 1
 MAGIC = b"SH"
+_FIELDS = struct.Struct("<2sBBBBHIII")
+_CHECKSUM = struct.Struct("<Q8x")
 _HEADER = struct.Struct("<2sBBBBHIIIQ8x")
 HEADER_BYTES = _HEADER.size
 _ROW_DTYPE = np.dtype(
@@ -173,20 +175,11 @@ def encode(frame: Frame) -> list[bytes | memoryview]:
     for index, row in enumerate(frame.rows):
         table[index] = (row.session, row.position, row.count, row.attempt, int(row.flags), 0)
     front = table.tobytes() + frame.ids.astype("<i4", copy=False).tobytes()
-    checksum = xxhash.xxh3_64(front)
+    sizes = (len(frame.rows), len(frame.ids), frame.width, len(frame.payload))
+    fields = _pack_fields(frame.kind, frame.dtype, frame.codec, sizes)
+    checksum = xxhash.xxh3_64(fields + front)
     checksum.update(frame.payload)
-    header = _HEADER.pack(
-        MAGIC,
-        PROTOCOL_VERSION,
-        frame.kind,
-        frame.dtype,
-        frame.codec,
-        len(frame.rows),
-        len(frame.ids),
-        frame.width,
-        len(frame.payload),
-        checksum.intdigest(),
-    )
+    header = fields + _CHECKSUM.pack(checksum.intdigest())
     return [header + front, frame.payload] if len(frame.payload) else [header + front]
 
 
@@ -231,7 +224,10 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
     Raises:
         FrameCorrupt: Checksum, flags or row counts are wrong.
     """
-    if len(body) != header.body_bytes or xxhash.xxh3_64_intdigest(body) != header.checksum:
+    sizes = (header.num_rows, header.num_tokens, header.width, header.payload_bytes)
+    checksum = xxhash.xxh3_64(_pack_fields(header.kind, header.dtype, header.codec, sizes))
+    checksum.update(body)
+    if len(body) != header.body_bytes or checksum.intdigest() != header.checksum:
         raise FrameCorrupt("The peer sent a frame whose checksum does not match.")
     ids_at = header.num_rows * ROW_BYTES
     payload_at = ids_at + header.num_tokens * 4
@@ -250,6 +246,10 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
         raise FrameCorrupt("The peer sent a frame with an empty row.")
     payload = memoryview(body)[payload_at:]
     return Frame(header.kind, payload, rows, ids, header.dtype, header.width, header.codec)
+
+
+def _pack_fields(kind: Kind, dtype: Dtype, codec: Codec, sizes: tuple[int, int, int, int]) -> bytes:
+    return _FIELDS.pack(MAGIC, PROTOCOL_VERSION, kind, dtype, codec, *sizes)
 
 
 def split_payload(frame: Frame) -> Sequence[memoryview]:

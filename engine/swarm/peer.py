@@ -58,6 +58,7 @@ class SwarmPeer:
         self._listen = listen
         self._client_mode = client_mode
         self._clock = clock
+        self._guard = RecordGuard(identity.signing_key)
         self._daemon: Daemon | None = None
         self._node: DHTNode | None = None
         self._addresses: tuple[str, ...] = ()
@@ -122,6 +123,17 @@ class SwarmPeer:
         return self._addresses
 
     @property
+    def owner_subkey(self) -> bytes:
+        """The subkey of our own records; it says with which key they are signed."""
+        subkey: bytes = self._guard.local_public_key
+        return subkey
+
+    @property
+    def refused_records(self) -> int:
+        """Records that we did not take in: oversized, unsigned, or with a wrong signature."""
+        return self._guard.refused
+
+    @property
     def neighbours(self) -> int:
         """Peers that the DHT knows."""
         return len(self._node.protocol.routing_table.peer_id_to_uid) if self._node else 0
@@ -158,20 +170,30 @@ class SwarmPeer:
         async with asyncio.timeout(self._config.open_timeout_s):
             await self.daemon.add_binary_stream_handler(protocol, handler)
 
-    async def store(self, key: str, subkey: bytes, value: bytes, expires_unix_s: float) -> bool:
-        """Store one record of ours; False when a newer one is known or nobody took it.
+    async def store_many(self, records: Mapping[str, tuple[bytes, float]]) -> bool:
+        """Store records of ours: key → (value, expiry in Unix seconds).
+
+        Returns:
+            False when one was not taken: a newer one is known, or nobody answered.
 
         Raises:
             PeerUnreachable: The DHT did not answer in time.
         """
         node = self._require_node()
+        keys = list(records)
         try:
             async with asyncio.timeout(self._config.open_timeout_s):
-                return bool(await node.store(key, value, expires_unix_s, subkey=subkey))
+                stored = await node.store_many(
+                    keys,
+                    [value for value, _ in records.values()],
+                    [expires_unix_s for _, expires_unix_s in records.values()],
+                    subkeys=[self.owner_subkey] * len(keys),
+                )
         except TimeoutError as error:
             raise PeerUnreachable(
                 "The swarm did not take our announcement in time; Shoal keeps trying."
             ) from error
+        return all(stored.values())
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, dict[object, tuple[object, float]]]:
         """Read records: key → subkey → (value, expiry in Unix seconds); absent keys are empty.
@@ -196,10 +218,6 @@ class SwarmPeer:
                 else {}
             )
         return records
-
-    async def get(self, key: str) -> dict[object, tuple[object, float]]:
-        """One key of `get_many`."""
-        return (await self.get_many((key,)))[key]
 
     async def wait_dead(self) -> None:
         """Return when the p2pd child has ended. hivemind itself would hang and say it is alive."""
@@ -261,7 +279,7 @@ class SwarmPeer:
             self._node = await DHTNode.create(
                 p2p=self._daemon,
                 client_mode=self._client_mode,
-                record_validator=RecordGuard(self.identity.signing_key),
+                record_validator=self._guard,
                 num_replicas=_REPLICAS,
                 # Snapshots must be fresh; caching would also leave tasks behind.
                 cache_locally=False,

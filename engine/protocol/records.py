@@ -1,0 +1,148 @@
+"""Announcements: what a stage says of itself in the DHT, and under which keys.
+
+A record is JSON, under 1 KB, and ignores fields that it does not know, because other versions
+exist. Keys are sharded by model and by bucket of blocks, so that none grows with the swarm. In a
+private swarm keys and records depend on the swarm's key: a stranger who is let into the DHT can
+neither guess where the records are nor write one that members believe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from engine.core.errors import LocalProtocolError, RemoteProtocolError
+from engine.core.ids import PeerId
+from engine.core.plans import Span
+from engine.core.snapshot import StageInfo, StageState
+
+MAX_RECORD_BYTES = 1024
+MAX_LIFETIME_S = 600.0
+"""The longest that a record may claim to hold."""
+BUCKET_BLOCKS = 16
+_TAG_BYTES = 16
+
+_Address = Annotated[str, Field(pattern=r"^/[!-~]{1,127}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A stage, and when it said so."""
+
+    stage: StageInfo
+    model_id: str
+    unix_s: float
+    expires_unix_s: float
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    peer: str = Field(min_length=1, max_length=128)
+    model_id: str = Field(min_length=1, max_length=256)
+    start: int = Field(ge=0, lt=4096)
+    end: int = Field(gt=0, le=4096)
+    state: StageState
+    kv_free_tokens: int = Field(ge=0, lt=1 << 40)
+    decode_tokens_per_s: float = Field(ge=0, lt=1e9)
+    addresses: tuple[_Address, ...] = Field(default=(), max_length=16)
+    version: str = Field(max_length=32)
+    unix_s: float = Field(gt=0, lt=1e12)
+    expires_unix_s: float = Field(gt=0, lt=1e12)
+
+
+def encode(announcement: Announcement, key: bytes | None) -> bytes:
+    """Write a record; addresses that do not fit are left out, last first.
+
+    Args:
+        announcement: What to say.
+        key: The swarm's key; None in a public one.
+
+    Raises:
+        LocalProtocolError: It does not fit even so, or breaks the rules that `decode` checks.
+    """
+    stage = announcement.stage
+    try:
+        record = _Record(
+            peer=stage.peer,
+            model_id=announcement.model_id,
+            start=stage.span.start,
+            end=stage.span.end,
+            state=stage.state,
+            kv_free_tokens=stage.kv_free_tokens,
+            decode_tokens_per_s=round(stage.decode_tokens_per_s, 3),
+            addresses=stage.addresses,
+            version=stage.version,
+            unix_s=announcement.unix_s,
+            expires_unix_s=announcement.expires_unix_s,
+        )
+    except ValidationError as error:
+        raise LocalProtocolError(
+            f"Our announcement has {error.error_count()} wrong fields; this is a bug, report it."
+        ) from error
+    body = record.model_dump_json().encode()
+    data = _tag(body, key) + body
+    if len(data) <= MAX_RECORD_BYTES:
+        return data
+    if not stage.addresses:
+        raise LocalProtocolError("Our announcement is too large; this is a bug, report it.")
+    fewer = replace(stage, addresses=stage.addresses[:-1])
+    return encode(replace(announcement, stage=fewer), key)
+
+
+def decode(data: bytes, key: bytes | None) -> Announcement:
+    """Read a record; whether it belongs to its signer and is still valid is the caller's to check.
+
+    Raises:
+        RemoteProtocolError: Too large, not a record, wrong fields, or not by a member.
+    """
+    if len(data) > MAX_RECORD_BYTES:
+        raise RemoteProtocolError(f"An announcement of {len(data)} bytes is too large.")
+    tag_bytes = _TAG_BYTES if key is not None else 0
+    tag, body = data[:tag_bytes], data[tag_bytes:]
+    if not hmac.compare_digest(tag, _tag(body, key)):
+        raise RemoteProtocolError("An announcement is not by a member of this private swarm.")
+    try:
+        record = _Record.model_validate_json(body)
+    except ValidationError as error:
+        raise RemoteProtocolError(
+            f"An announcement has {error.error_count()} wrong fields."
+        ) from error
+    if record.start >= record.end:
+        raise RemoteProtocolError("An announcement names no blocks.")
+    if not record.unix_s < record.expires_unix_s <= record.unix_s + MAX_LIFETIME_S:
+        raise RemoteProtocolError("An announcement holds for too long or not at all.")
+    stage = StageInfo(
+        peer=PeerId(record.peer),
+        span=Span(record.start, record.end),
+        state=record.state,
+        kv_free_tokens=record.kv_free_tokens,
+        decode_tokens_per_s=record.decode_tokens_per_s,
+        addresses=record.addresses,
+        version=record.version,
+    )
+    return Announcement(stage, record.model_id, record.unix_s, record.expires_unix_s)
+
+
+def record_keys(swarm_id: str, model_id: str, span: Span, key: bytes | None) -> tuple[str, ...]:
+    """The DHT keys under which stages that hold blocks of `span` announce themselves."""
+    if not len(span):
+        return ()
+    buckets = range(span.start // BUCKET_BLOCKS, (span.end - 1) // BUCKET_BLOCKS + 1)
+    return tuple(_bucket_key(swarm_id, model_id, bucket, key) for bucket in buckets)
+
+
+def _bucket_key(swarm_id: str, model_id: str, bucket: int, key: bytes | None) -> str:
+    # Lengths go in, so that no two names make the same text.
+    name = f"shoal records 1 {len(swarm_id)}:{swarm_id} {len(model_id)}:{model_id} {bucket}"
+    if key is None:
+        return hashlib.sha256(name.encode()).hexdigest()
+    return hmac.digest(key, name.encode(), "sha256").hex()
+
+
+def _tag(body: bytes, key: bytes | None) -> bytes:
+    return b"" if key is None else hmac.digest(key, body, "sha256")[:_TAG_BYTES]

@@ -1,0 +1,135 @@
+"""Tells the swarm what this stage holds, for as long as it holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import replace
+
+from engine.config import SwarmConfig
+from engine.core.clock import Clock
+from engine.core.errors import PeerUnreachable
+from engine.core.snapshot import StageInfo, StageState
+from engine.protocol.records import Announcement, encode, record_keys
+from engine.swarm.handshake import Membership
+from engine.swarm.peer import SwarmPeer
+
+_logger = logging.getLogger(__name__)
+
+_LATER_S = 1.0
+"""By how much a leave record outlives what it overrules."""
+_RETRY_S = 2.0
+_MIN_INTERVAL_S = 0.5
+"""Between announcements, however often the numbers change."""
+
+
+class Announcer:
+    """Publishes the newest `StageInfo` at once, again before it expires, and takes it back."""
+
+    def __init__(
+        self,
+        peer: SwarmPeer,
+        config: SwarmConfig,
+        clock: Clock,
+        membership: Membership,
+        model_id: str,
+    ) -> None:
+        self._peer = peer
+        self._config = config
+        self._clock = clock
+        self._membership = membership
+        self._model_id = model_id
+        self._info: StageInfo | None = None
+        self._changed = asyncio.Event()
+        self._published = asyncio.Event()
+        self._announced: set[str] = set()
+        """Keys under which we are announced now."""
+        self._last_expiry_s: dict[str, float] = {}
+        """Key → Unix time at which our newest record there expires."""
+        self._task: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    def update(self, info: StageInfo) -> None:
+        """Publish this from now on; the first time happens at once."""
+        if info == self._info:
+            return
+        self._info = info
+        self._published.clear()
+        self._changed.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_announcing(), name="announcer")
+
+    def renew(self) -> None:
+        """Publish again at once, as after a new start of the peer."""
+        self._changed.set()
+
+    async def published(self) -> None:
+        """Wait until the swarm has what the last `update` said."""
+        await self._published.wait()
+
+    async def withdraw(self) -> None:
+        """Stop announcing, and tell the swarm that this stage is gone."""
+        info, self._info = self._info, None
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        if info is None:
+            return
+        try:
+            async with self._lock:
+                await self._take_back(info, set(self._announced), self._clock.unix_s())
+        except PeerUnreachable as error:
+            # The records expire by themselves soon.
+            _logger.info("could not withdraw the announcement: %s", error)
+
+    async def _keep_announcing(self) -> None:
+        while True:
+            self._changed.clear()
+            wait_s = self._config.announce_refresh_s
+            try:
+                async with self._lock:
+                    await self._publish()
+            except PeerUnreachable as error:
+                _logger.info("could not announce the stage: %s", error)
+                wait_s = min(_RETRY_S, wait_s)
+            await asyncio.sleep(min(_MIN_INTERVAL_S, wait_s))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+
+    async def _publish(self) -> None:
+        info = self._info
+        if info is None:
+            return
+        membership = self._membership
+        keys = set(record_keys(membership.swarm_id, self._model_id, info.span, membership.key))
+        now_s = self._clock.unix_s()
+        self._announced |= keys
+        await self._store(info, dict.fromkeys(keys, now_s + self._config.announce_expiry_s), now_s)
+        if self._announced - keys:
+            # Said before the new record, so that it cannot overrule that.
+            await self._take_back(info, self._announced - keys, now_s - 0.001)
+        if info is self._info:
+            self._published.set()
+
+    async def _take_back(self, info: StageInfo, keys: set[str], said_s: float) -> None:
+        """Store `offline` where we are announced; a later expiry wins over the record there."""
+        gone = replace(info, state=StageState.OFFLINE)
+        expiries_s = {key: self._last_expiry_s.get(key, said_s) + _LATER_S for key in keys}
+        await self._store(gone, expiries_s, said_s)
+        self._announced -= keys
+
+    async def _store(self, info: StageInfo, expiries_s: dict[str, float], said_s: float) -> None:
+        records = {}
+        for key, wished_s in expiries_s.items():
+            # The DHT takes a record only if it outlives the one before.
+            expires_s = max(wished_s, self._last_expiry_s.get(key, 0.0) + 0.001)
+            announcement = Announcement(info, self._model_id, said_s, expires_s)
+            records[key] = encode(announcement, self._membership.key), expires_s
+        # Noted first: a store that times out may have succeeded.
+        self._last_expiry_s |= {key: expires_s for key, (_, expires_s) in records.items()}
+        if not await self._peer.store_many(records):
+            raise PeerUnreachable("The swarm did not take our announcement; Shoal keeps trying.")

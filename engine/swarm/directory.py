@@ -1,0 +1,171 @@
+"""What this node sees of the swarm: everyone's announcements, as one frozen snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from engine.config import SwarmConfig
+from engine.core.clock import Clock
+from engine.core.errors import PeerUnreachable, RemoteProtocolError
+from engine.core.ids import PeerId
+from engine.core.plans import Span
+from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.protocol.records import Announcement, decode, record_keys
+from engine.swarm.addresses import is_address
+from engine.swarm.handshake import Membership
+from engine.swarm.identity import peer_id_of
+from engine.swarm.peer import SwarmPeer
+from engine.swarm.record_guard import owner_of
+
+_logger = logging.getLogger(__name__)
+
+_MAX_REMEMBERED = 4096
+
+
+class Directory:
+    """Reads the announcements of one model every few seconds and swaps the snapshot whole."""
+
+    def __init__(
+        self,
+        peer: SwarmPeer,
+        config: SwarmConfig,
+        clock: Clock,
+        membership: Membership,
+        model_id: str,
+        num_blocks: int,
+    ) -> None:
+        self._peer = peer
+        self._config = config
+        self._clock = clock
+        self._membership = membership
+        self._model_id = model_id
+        self._num_blocks = num_blocks
+        self._keys = record_keys(membership.swarm_id, model_id, Span(0, num_blocks), membership.key)
+        self._announcements: dict[PeerId, Announcement] = {}
+        self._bad_records: set[int] = set()
+        self._dropped_records = 0
+        self._snapshot = SwarmSnapshot(model_id, num_blocks)
+        self._watchers: list[Callable[[SwarmSnapshot], None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    def snapshot(self) -> SwarmSnapshot:
+        """The newest view; never changed in place."""
+        return self._snapshot
+
+    def watch(self, callback: Callable[[SwarmSnapshot], None]) -> None:
+        """Let `callback` have every snapshot that differs from the one before."""
+        self._watchers.append(callback)
+
+    def start(self) -> None:
+        """Refresh from now on, every `snapshot_refresh_s`."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_fresh(), name="directory")
+
+    async def stop(self) -> None:
+        """Refresh no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def refresh(self) -> SwarmSnapshot:
+        """Read the announcements now.
+
+        Raises:
+            PeerUnreachable: The DHT did not answer; the snapshot has lost only what expired.
+        """
+        async with self._lock:
+            try:
+                found = await self._peer.get_many(self._keys)
+            except PeerUnreachable:
+                self._swap()
+                raise
+            newest: dict[PeerId, Announcement] = {}
+            for key, records in found.items():
+                for subkey, (value, expires_s) in records.items():
+                    announcement = self._checked(key, subkey, value, expires_s)
+                    if announcement is None:
+                        continue
+                    peer = announcement.stage.peer
+                    known = newest.get(peer)
+                    if known is None or known.unix_s < announcement.unix_s:
+                        newest[peer] = announcement
+            self._announcements = newest
+            self._swap()
+            return self._snapshot
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            try:
+                await self.refresh()
+            except PeerUnreachable as error:
+                _logger.info("could not read the swarm's announcements: %s", error)
+            await asyncio.sleep(self._config.snapshot_refresh_s)
+
+    def _checked(
+        self, key: str, subkey: object, value: object, expires_s: float
+    ) -> Announcement | None:
+        try:
+            return self._read(key, subkey, value, expires_s)
+        except RemoteProtocolError as error:
+            mark = hash((subkey, value) if isinstance(value, bytes) else (key, expires_s))
+            if mark not in self._bad_records:  # it comes back with every refresh
+                if len(self._bad_records) >= _MAX_REMEMBERED:
+                    self._bad_records.clear()
+                self._bad_records.add(mark)
+                self._dropped_records += 1
+                _logger.info("dropped an announcement: %s", error)
+            return None
+
+    def _read(self, key: str, subkey: object, value: object, expires_s: float) -> Announcement:
+        """Check what `decode` cannot: who signed it, that it fits its place, and the time.
+
+        hivemind has verified the signature against the key in `subkey` by now.
+        """
+        if not isinstance(subkey, bytes) or not isinstance(value, bytes):
+            raise RemoteProtocolError("An announcement is not made of bytes.")
+        announcement = decode(value, self._membership.key)
+        stage = announcement.stage
+        if peer_id_of(owner_of(subkey)) != stage.peer:
+            raise RemoteProtocolError("An announcement was signed by someone else.")
+        if announcement.model_id != self._model_id or stage.span.end > self._num_blocks:
+            raise RemoteProtocolError("An announcement is of another model.")
+        span_keys = record_keys(
+            self._membership.swarm_id, self._model_id, stage.span, self._membership.key
+        )
+        if key not in span_keys:
+            raise RemoteProtocolError("An announcement stands where its blocks do not belong.")
+        if not all(is_address(address) for address in stage.addresses):
+            raise RemoteProtocolError("An announcement has addresses that are none.")
+        if abs(expires_s - announcement.expires_unix_s) > 0.5:
+            raise RemoteProtocolError("An announcement expires at another time than it says.")
+        now_s = self._clock.unix_s()
+        if announcement.unix_s > now_s + 2 * self._config.max_clock_offset_s:
+            raise RemoteProtocolError("An announcement comes from the future; a clock is wrong.")
+        return announcement
+
+    def _swap(self) -> None:
+        now_s = self._clock.unix_s()
+        stages = tuple(
+            announcement.stage
+            for _, announcement in sorted(self._announcements.items())
+            if announcement.expires_unix_s > now_s
+            and announcement.stage.state is not StageState.OFFLINE
+        )
+        others = sum(stage.peer != self._peer.peer_id for stage in stages)
+        snapshot = SwarmSnapshot(
+            model_id=self._model_id,
+            num_blocks=self._num_blocks,
+            stages=stages,
+            dropped_records=self._dropped_records + self._peer.refused_records,
+            peers_online=max(others, self._peer.neighbours),
+            taken_at_s=self._clock.monotonic_s(),
+        )
+        changed = snapshot != self._snapshot
+        self._snapshot = snapshot
+        if changed:
+            for callback in self._watchers:
+                callback(snapshot)

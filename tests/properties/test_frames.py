@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.core.errors import FrameCorrupt
+from engine.core.ids import SessionId
+from engine.protocol.frames import (
+    ELEMENT_BYTES,
+    HEADER_BYTES,
+    ROW_KINDS,
+    Dtype,
+    Frame,
+    FrameLimits,
+    Kind,
+    Row,
+    RowFlags,
+    decode,
+    encode,
+    read_header,
+    split_payload,
+)
+
+LIMITS = FrameLimits(max_rows=64, max_tokens=4096, max_payload_bytes=1 << 20)
+RESERVED = {*range(28, 36)}
+"""Header bytes that nothing reads."""
+
+rows = st.lists(
+    st.builds(
+        Row,
+        st.integers(0, 2**64 - 1).map(SessionId),
+        st.integers(0, 2**32 - 1),
+        st.integers(1, 9),
+        st.integers(0, 2**16 - 1),
+        st.sampled_from([RowFlags(flags) for flags in range(8)]),
+    ),
+    max_size=8,
+)
+
+
+@st.composite
+def frames(draw):
+    kind = draw(st.sampled_from(list(Kind)))
+    if kind not in ROW_KINDS:
+        return Frame(kind, draw(st.binary(max_size=500)))
+    table = tuple(draw(rows))
+    num_tokens = sum(row.count for row in table)
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(-(2**31), 2**31, num_tokens).astype(np.int32)
+    dtype = draw(st.sampled_from(list(Dtype)))
+    width = draw(st.integers(1, 16)) if dtype else 0
+    size = num_tokens * width * ELEMENT_BYTES[dtype]
+    payload = rng.bytes(size) if dtype else draw(st.binary(max_size=50))
+    return Frame(kind, payload, table, ids, dtype, width)
+
+
+def on_the_wire(frame: Frame) -> bytes:
+    return b"".join(encode(frame))
+
+
+def read(data: bytes) -> Frame:
+    header = read_header(data[:HEADER_BYTES], LIMITS)
+    return decode(header, data[HEADER_BYTES:])
+
+
+def same(one: Frame, other: Frame) -> bool:
+    return (
+        (one.kind, one.rows, one.dtype, one.width, one.codec)
+        == (other.kind, other.rows, other.dtype, other.width, other.codec)
+        and np.array_equal(one.ids, other.ids)
+        and bytes(one.payload) == bytes(other.payload)
+    )
+
+
+@given(frames())
+def test_frame_is_the_same_after_the_wire(frame):
+    data = on_the_wire(frame)
+    assert len(data) == frame.num_bytes
+    assert same(read(data), frame)
+
+
+@given(frames().filter(lambda frame: frame.dtype))
+def test_rows_get_their_own_bytes_of_the_payload(frame):
+    parts = split_payload(frame)
+    row_bytes = frame.width * ELEMENT_BYTES[frame.dtype]
+    assert [len(part) for part in parts] == [row.count * row_bytes for row in frame.rows]
+    assert b"".join(parts) == bytes(frame.payload)
+
+
+@given(frames(), st.data())
+def test_truncated_frame_is_never_taken_for_a_whole_one(frame, data):
+    whole = on_the_wire(frame)
+    kept = data.draw(st.integers(0, len(whole) - 1))
+    if kept < HEADER_BYTES:
+        return  # a reader waits for the rest of the header
+    with pytest.raises(FrameCorrupt):
+        read(whole[:kept])
+
+
+@settings(max_examples=300)
+@given(frames(), st.data())
+def test_flipped_bit_is_refused_or_changes_nothing(frame, data):
+    whole = bytearray(on_the_wire(frame))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= 1 << data.draw(st.integers(0, 7))
+    if at in RESERVED:
+        assert same(read(bytes(whole)), frame)
+    else:
+        with pytest.raises(FrameCorrupt):
+            read(bytes(whole))
+
+
+@given(st.binary(min_size=HEADER_BYTES, max_size=HEADER_BYTES))
+def test_random_header_is_refused_or_within_limits(data):
+    try:
+        header = read_header(b"SH\x01" + data[3:], LIMITS)
+    except FrameCorrupt:
+        return
+    most = LIMITS.max_rows * 24 + LIMITS.max_tokens * 4 + LIMITS.max_payload_bytes
+    assert header.body_bytes <= most
+
+
+@given(st.binary(min_size=HEADER_BYTES, max_size=200))
+def test_random_bytes_are_never_a_frame(data):
+    with pytest.raises(FrameCorrupt):
+        read(data)
