@@ -32,12 +32,13 @@ _HF_NAMES_OF_BLOCK = (
     "mlp.up_proj",
     "mlp.down_proj",
 )
-_SAFETENSORS_DTYPES = {torch.float32: "F32", torch.bfloat16: "BF16"}
+_TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_SAFETENSORS_DTYPES = {"float32": "F32", "bfloat16": "BF16"}
 
 
 def convert(
     gguf_file: Path,
-    directories: Mapping[torch.dtype, Path],
+    directories: Mapping[str, Path],
     on_tensor: Callable[[int, int], None],
 ) -> dict[Path, dict[str, str]]:
     """Dequantize the file once, and write one complete model directory per dtype.
@@ -78,7 +79,7 @@ def convert(
     _write_tokenizer(gguf_file, list(directories.values()))
     hashes: dict[Path, dict[str, str]] = {}
     for dtype, directory in directories.items():
-        _write_json(directory / CONFIG, {**config, "dtype": str(dtype).removeprefix("torch.")})
+        _write_json(directory / CONFIG, {**config, "dtype": dtype})
         ends = {key: config[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")}
         _write_json(directory / "generation_config.json", ends)
         small = {path.name: path for path in directory.iterdir() if path.name != WEIGHTS}
@@ -175,16 +176,14 @@ def _write_json(path: Path, value: Mapping[str, Any]) -> None:
 class _SafetensorsWriter:
     """Writes tensors one by one, so that the whole model is never in memory, and hashes them."""
 
-    def __init__(
-        self, file: BinaryIO, shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype
-    ) -> None:
-        self._dtype = dtype
+    def __init__(self, file: BinaryIO, shapes: Mapping[str, tuple[int, ...]], dtype: str) -> None:
+        self._dtype = _TORCH_DTYPES[dtype]
         self._digest = hashlib.sha256()
         self._file = file
         header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
         offset = 0
         for name, shape in shapes.items():
-            end = offset + int(np.prod(shape)) * dtype.itemsize
+            end = offset + int(np.prod(shape)) * self._dtype.itemsize
             header[name] = {
                 "dtype": _SAFETENSORS_DTYPES[dtype],
                 "shape": list(shape),

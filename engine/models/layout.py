@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from engine.core.errors import ModelCorrupt, ModelError, ModelNotFound
 from engine.core.model_spec import ModelSpec
@@ -30,12 +30,31 @@ SMALL_FILES = (
 )
 """Everything but weights that we read; all but the first two may be absent."""
 
+HASHES = "hashes.json"
+"""In the models directory: hashes of files that were hashed before."""
+
 EMBEDDING = "model.embed_tokens.weight"
 LM_HEAD = "lm_head.weight"
 _BLOCK_PREFIX = "model.layers."
 
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
-"""`model_type`s whose blocks we can run."""
+Dtype = Literal["float32", "bfloat16", "float16"]
+"""What weights are computed in."""
+
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "llama": {"max_position_embeddings": 2048},
+    "mistral": {
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131072,
+        "sliding_window": 4096,
+    },
+    "qwen2": {"num_key_value_heads": 32, "max_position_embeddings": 32768},
+    "qwen3": {"num_key_value_heads": 32, "max_position_embeddings": 32768, "head_dim": 128},
+}
+"""Per family that we can run: what transformers assumes when config.json leaves it out.
+
+Written down, because importing transformers takes longer than everything else done here.
+"""
+FAMILIES = tuple(_DEFAULTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,35 +198,33 @@ def read_spec(directory: Path, model_id: str) -> ModelSpec:
         ModelError: A family or kind that we cannot run.
         ModelCorrupt: config.json makes no sense.
     """
-    from huggingface_hub.errors import StrictDataclassError
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
     family = check_family(directory)
+    config = {**_DEFAULTS[family], **read_json(directory / CONFIG)}
     try:
-        # transformers knows each family's defaults for what a config leaves out.
-        config = CONFIG_MAPPING[family].from_dict(read_json(directory / CONFIG))
-        hidden_size, heads = int(config.hidden_size), int(config.num_attention_heads)
-        context = int(config.max_position_embeddings)
-        if getattr(config, "sliding_window", None):
+        hidden_size, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
+        context = int(config["max_position_embeddings"])
+        sliding = family == "mistral" or config.get("use_sliding_window", False)
+        if sliding and config.get("sliding_window"):
             # Up to one window, sliding attention is plain attention.
-            context = min(context, int(config.sliding_window))
+            context = min(context, int(config["sliding_window"]))
         spec = ModelSpec(
             model_id=model_id,
             family=family,
-            num_hidden_layers=int(config.num_hidden_layers),
+            num_hidden_layers=int(config["num_hidden_layers"]),
             hidden_size=hidden_size,
             num_attention_heads=heads,
-            num_key_value_heads=int(config.num_key_value_heads),
-            head_dim=int(getattr(config, "head_dim", None) or hidden_size // heads),
-            intermediate_size=int(config.intermediate_size),
-            vocab_size=int(config.vocab_size),
+            num_key_value_heads=int(config.get("num_key_value_heads") or heads),
+            head_dim=int(config.get("head_dim") or hidden_size // heads),
+            intermediate_size=int(config["intermediate_size"]),
+            vocab_size=int(config["vocab_size"]),
             max_position_embeddings=context,
-            tie_word_embeddings=bool(config.tie_word_embeddings),
+            tie_word_embeddings=is_tied(config),
             eos_token_ids=read_eos_token_ids(directory),
         )
-    except (AttributeError, TypeError, ValueError, ArithmeticError, StrictDataclassError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelCorrupt(
-            f"The model's {CONFIG} in {directory} makes no sense ({error}); fetch the model again."
+            f"The model's {CONFIG} in {directory} makes no sense ({error!r}); fetch the model "
+            "again."
         ) from error
     sizes = (spec.num_hidden_layers, spec.hidden_size, spec.num_key_value_heads, spec.vocab_size)
     if min(*sizes, spec.max_position_embeddings, spec.head_dim) < 1:

