@@ -1,0 +1,71 @@
+"""`python -m app [--engine-command COMMAND] [-- ARGUMENTS OF THE ENGINE]`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+from engine.localapi.running import Home
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the tray. Returns the exit code: 0 done, 1 failed, 2 usage."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    own, for_engine = given, []
+    if "--" in given:
+        split = given.index("--")
+        own, for_engine = given[:split], given[split + 1 :]
+    parser = argparse.ArgumentParser(
+        prog="python -m app",
+        description="Shoal's tray icon and windows. What follows -- is handed to the engine.",
+    )
+    parser.add_argument(
+        "--engine-command",
+        metavar="COMMAND",
+        help="how to start an engine (default: this Python with `-m engine engine`)",
+    )
+    options = parser.parse_args(own)
+    if problem := _missing():
+        return _fail(problem)
+    command = (
+        shlex.split(options.engine_command)
+        if options.engine_command
+        else [sys.executable, "-m", "engine", "engine"]
+    )
+    from app.application import run  # imports Qt, whose absence was to be told first
+
+    home = Home.from_environment()
+    try:
+        return run(home, [*command, *for_engine])
+    except TimeoutError:
+        return _fail("Another Shoal runs but does not answer; end it, then start Shoal again.")
+    except OSError as error:
+        return _fail(
+            f"Shoal cannot write to {home.state_dir} ({error.strerror}); "
+            "free space or correct the folder's rights."
+        )
+
+
+def _missing() -> str:
+    """Why there can be no window here; empty when there can. Qt itself would abort."""
+    if importlib.util.find_spec("PySide6") is None:
+        return "The tray needs PySide6: install it with `pip install 'shoal[gui]'`."
+    has_screen = any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    )
+    if sys.platform.startswith("linux") and not has_screen:
+        return "There is no screen here; use `shoal engine` and `shoal chat` instead of the tray."
+    return ""
+
+
+def _fail(problem: str) -> int:
+    sys.stderr.write(f"shoal: {problem}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Builds the app's parts, joins them by signals, and runs Qt.
+
+The only module that knows all the others. A click goes: window → intent → here → `engine_link` →
+engine → message → `store` → here → views → windows.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Sequence
+from datetime import datetime
+
+from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, QTimer
+from PySide6.QtWidgets import QApplication
+
+from app.artwork import icon
+from app.engine_link import EngineLink
+from app.engine_process import EngineProcess
+from app.messages import (
+    ChatAsked,
+    ChatCleared,
+    ChatRetried,
+    ConnectionLost,
+    Message,
+    QuitAsked,
+    StatusArrived,
+)
+from app.presenters import Icon, chat_view, overview
+from app.settings import Settings
+from app.single_instance import SingleInstance
+from app.state import AppState, history
+from app.store import Store
+from app.tray import Tray
+from app.windows.chat import ChatWindow
+from app.windows.home import HomeWindow
+from engine.core.clock import SystemClock
+from engine.localapi.running import Home
+from engine.localapi.schema import ReadyFile
+
+TRAY_CHECKS_S = (0.0, 2.0)
+"""At login the panel may start after us, so a missing tray is believed only at the second look."""
+TRAY_LATE_CHECK_S = 5.0
+CLOCK_REFRESH_S = 20.0
+"""How often texts that name a remaining time are drawn again."""
+
+
+class Application(QObject):
+    """The running app.
+
+    Args:
+        home: Whose engine we show.
+        engine_command: How to start one; `--leased --ready-file F` is added.
+        instance: Our claim to be the only app of `home`.
+    """
+
+    def __init__(self, home: Home, engine_command: Sequence[str], instance: SingleInstance) -> None:
+        super().__init__()
+        self._settings = Settings(home)
+        self._instance = instance
+        self._has_tray = False
+        self._chat: ChatWindow | None = None
+        self._home: HomeWindow | None = None
+        self._store = Store(self)
+        self._link = EngineLink(SystemClock(), self)
+        self._process = EngineProcess(home, engine_command, self)
+        self._tray = Tray(self)
+        self._store.changed.connect(self._draw)
+        self._link.message.connect(self._on_message)
+        self._process.message.connect(self._on_message)
+        self._process.ready.connect(self._on_engine_ready)
+        self._process.ended.connect(self._on_engine_ended)
+        instance.raised.connect(self._raise_window)
+        self._join_controls(self._tray)
+        self._refresh = QTimer(self, interval=int(CLOCK_REFRESH_S * 1000))
+        self._refresh.timeout.connect(lambda: self._draw(self._store.state))
+
+    def start(self) -> None:
+        """Show ourselves, then see to the engine."""
+        for after_s in TRAY_CHECKS_S:
+            last = after_s == TRAY_CHECKS_S[-1]
+            QTimer.singleShot(int(after_s * 1000), lambda last=last: self._look_for_tray(last=last))
+        self._refresh.start()
+        self._process.start()
+
+    def quit(self) -> None:
+        """End the engine if it is ours, then ourselves."""
+        if self._store.state.quitting:
+            return
+        self._store.dispatch(QuitAsked())
+        for window in (self._chat, self._home):
+            if window is not None:
+                window.close()
+        asked = self._process.is_ours and self._link.quit_engine()
+        self._process.end(asked=asked)
+
+    def _on_message(self, message: Message) -> None:
+        if isinstance(message, StatusArrived):
+            self._process.link_opened()
+        self._store.dispatch(message)
+        if isinstance(message, ConnectionLost):
+            self._process.link_lost()
+
+    def _on_engine_ready(self, engine: ReadyFile) -> None:
+        self._link.open(engine)
+
+    def _on_engine_ended(self) -> None:
+        self._link.close()
+        self._tray.hide()
+        self._instance.release()
+        QCoreApplication.quit()
+
+    def _draw(self, state: AppState) -> None:
+        now = datetime.now().astimezone()
+        view = overview(state, now, self.tr)
+        self._tray.show(view)
+        if self._home is not None and self._home.isVisible():
+            self._home.show_view(view)
+        if self._chat is not None and self._chat.isVisible():
+            self._chat.show_view(chat_view(state, now, self.tr))
+
+    def _look_for_tray(self, *, last: bool) -> None:
+        self._has_tray = Tray.is_available()
+        self._draw(self._store.state)
+        if self._has_tray or self._store.state.quitting:
+            return
+        if last:
+            if self._home is None:
+                self._open_home()
+            QTimer.singleShot(int(TRAY_LATE_CHECK_S * 1000), lambda: self._look_for_tray(last=True))
+
+    def _raise_window(self) -> None:
+        if self._has_tray:
+            self._open_chat()
+        else:
+            self._open_home()
+
+    def _open_chat(self) -> None:
+        if self._store.state.quitting:
+            return
+        if self._chat is None:
+            chat = ChatWindow(self._settings)
+            chat.asked.connect(self._ask)
+            chat.retry_wanted.connect(self._retry)
+            chat.stop_wanted.connect(self._link.stop)
+            chat.clear_wanted.connect(self._new_chat)
+            chat.resume_wanted.connect(self._link.resume)
+            chat.start_wanted.connect(self._process.start)
+            chat.closed.connect(self._on_window_closed)
+            self._chat = chat
+        self._chat.show_view(chat_view(self._store.state, datetime.now().astimezone(), self.tr))
+        self._chat.bring_up()
+
+    def _open_home(self) -> None:
+        if self._home is None:
+            self._home = HomeWindow()
+            self._join_controls(self._home)
+            self._home.closed.connect(self._on_window_closed)
+        self._home.show_view(overview(self._store.state, datetime.now().astimezone(), self.tr))
+        self._home.bring_up()
+
+    def _join_controls(self, controls: Tray | HomeWindow) -> None:
+        controls.pause_wanted.connect(lambda: self._link.pause(finish_first=False))
+        controls.finish_wanted.connect(lambda: self._link.pause(finish_first=True))
+        controls.resume_wanted.connect(self._link.resume)
+        controls.start_wanted.connect(self._process.start)
+        controls.chat_wanted.connect(self._open_chat)
+        controls.quit_wanted.connect(self.quit)
+
+    def _ask(self, text: str) -> None:
+        self._store.dispatch(ChatAsked(text))
+        self._link.ask(history(self._store.state.chat))
+
+    def _retry(self) -> None:
+        self._store.dispatch(ChatRetried())
+        self._link.ask(history(self._store.state.chat))
+
+    def _new_chat(self) -> None:
+        self._link.stop()
+        self._store.dispatch(ChatCleared())
+
+    def _on_window_closed(self) -> None:
+        """Without a tray, the last closed window leaves nothing to reach us by."""
+        windows = [window for window in (self._chat, self._home) if window is not None]
+        if not self._has_tray and not any(window.isVisible() for window in windows):
+            self.quit()
+
+
+class SignalWatch(QObject):
+    """Turns SIGTERM and SIGINT into an orderly quit.
+
+    Python runs signal handlers only between its own steps; a byte on a socket wakes Qt for one.
+    """
+
+    def __init__(self, application: Application) -> None:
+        super().__init__(application)
+        self._reader, self._writer = socket.socketpair()
+        for end in (self._reader, self._writer):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: application.quit())
+        self._notifier = QSocketNotifier(self._reader.fileno(), QSocketNotifier.Type.Read, self)
+        self._notifier.activated.connect(lambda *_: self._reader.recv(64))
+
+
+def run(home: Home, engine_command: Sequence[str]) -> int:
+    """Run until the person quits.
+
+    Returns:
+        Exit code: 0, also when another app of `home` was raised instead.
+
+    Raises:
+        TimeoutError: Another app runs on `home` but does not answer.
+        OSError: The folder for the state cannot be written.
+    """
+    qt = QApplication(["shoal"])
+    qt.setApplicationName("Shoal")
+    qt.setDesktopFileName("shoal")
+    qt.setWindowIcon(icon(Icon.IDLE))
+    qt.setQuitOnLastWindowClosed(False)
+    if qt.style().name() == "windowsvista":  # it ignores the dark palette
+        qt.setStyle("Fusion")
+    instance = SingleInstance(home)
+    if not instance.claim():
+        return 0
+    application = Application(home, engine_command, instance)
+    watch = SignalWatch(application)
+    application.start()
+    code = qt.exec()
+    watch.deleteLater()
+    return code

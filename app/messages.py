@@ -1,0 +1,152 @@
+"""What can happen to the app, as frozen values: the input of `app.state.apply`. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.localapi.schema import EngineStatus
+
+
+class Command(StrEnum):
+    """An order to the engine that has not been answered yet."""
+
+    PAUSE = "pause"
+    FINISH = "finish"
+    RESUME = "resume"
+
+
+class Ending(StrEnum):
+    """Why an answer ended."""
+
+    COMPLETE = "complete"
+    LENGTH = "length"
+    STOPPED = "stopped"
+    """The person pressed Stop."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarting:
+    """We have started an engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFound:
+    """An engine was running already; we use it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCrashed:
+    """Our engine ended unexpectedly and will be started again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStopped:
+    """The engine is gone, and nobody starts it again unless asked."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusArrived:
+    """The engine told its state."""
+
+    status: EngineStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """The event stream closed, or could not be opened."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSent:
+    """An order is on its way."""
+
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class CommandDone:
+    """The engine has obeyed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFailed:
+    """The engine has not obeyed."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAsked:
+    """The person sent a message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRetried:
+    """The person wants the newest answer once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStarted:
+    """The engine took the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatToken:
+    """More of the answer."""
+
+    text: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEnded:
+    """The answer is over."""
+
+    ending: Ending
+    tokens: int | None = None
+    """The engine's own count; None keeps ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFailed:
+    """The answer did not come, or not to its end."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCleared:
+    """The person wants an empty conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuitAsked:
+    """The person wants us gone."""
+
+
+ChatMessage = (
+    ChatAsked | ChatRetried | ChatStarted | ChatToken | ChatEnded | ChatFailed | ChatCleared
+)
+Message = (
+    EngineStarting
+    | EngineFound
+    | EngineCrashed
+    | EngineStopped
+    | StatusArrived
+    | ConnectionLost
+    | CommandSent
+    | CommandDone
+    | CommandFailed
+    | QuitAsked
+    | ChatMessage
+)

@@ -1,0 +1,108 @@
+"""The tray icon and its menu."""
+
+from __future__ import annotations
+
+import sys
+
+from PySide6.QtCore import QObject, Signal, SignalInstance
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+
+from app.artwork import icon
+from app.presenters import Action, Overview
+
+MENU_TEXT_LIMIT = 64
+"""Longer reasons are shortened in the menu; the tooltip has all of them."""
+
+
+class Tray(QObject):
+    """Draws an `Overview` and tells what the person chose.
+
+    Signals:
+        pause_wanted: Pause at once.
+        finish_wanted: Finish running sessions, then pause.
+        resume_wanted: Serve again.
+        start_wanted: Start the engine again.
+        chat_wanted: Open the chat.
+        quit_wanted: End Shoal.
+    """
+
+    pause_wanted = Signal()
+    finish_wanted = Signal()
+    resume_wanted = Signal()
+    start_wanted = Signal()
+    chat_wanted = Signal()
+    quit_wanted = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._shown: Overview | None = None
+        self._menu = QMenu()
+        self._headline = self._menu.addAction("")
+        self._headline.setEnabled(False)
+        self._detail = self._menu.addAction("")
+        self._detail.setEnabled(False)
+        self._menu.addSeparator()
+        self._start = self._entry(self.start_wanted)
+        self._resume = self._entry(self.resume_wanted)
+        self._pause = self._entry(self.pause_wanted)
+        self._finish = self._entry(self.finish_wanted)
+        self._menu.addSeparator()
+        self._chat = self._entry(self.chat_wanted)
+        self._menu.addSeparator()
+        self._quit = self._entry(self.quit_wanted)
+        self._icon = QSystemTrayIcon(self)
+        self._icon.setContextMenu(self._menu)
+        self._icon.activated.connect(self._on_activated)
+
+    @staticmethod
+    def is_available() -> bool:
+        """Whether this desktop has a tray now."""
+        return QSystemTrayIcon.isSystemTrayAvailable()
+
+    def show(self, view: Overview) -> None:
+        """Draw `view`; the icon appears with the first one."""
+        if view == self._shown:
+            return
+        self._shown = view
+        self._icon.setIcon(icon(view.icon))
+        self._icon.setToolTip(view.tooltip)
+        self._headline.setText(_short(view.headline))
+        self._headline.setIcon(icon(view.icon))
+        self._detail.setText(_short(view.detail))
+        self._detail.setVisible(bool(view.detail))
+        for entry, action in (
+            (self._start, view.start),
+            (self._resume, view.resume),
+            (self._pause, view.pause),
+            (self._finish, view.finish),
+            (self._chat, view.chat),
+            (self._quit, view.quit),
+        ):
+            _draw(entry, action)
+        self._icon.show()
+
+    def hide(self) -> None:
+        """Take the icon away."""
+        self._icon.hide()
+
+    def _entry(self, wanted: SignalInstance) -> QAction:
+        entry = self._menu.addAction("")
+        entry.triggered.connect(lambda: wanted.emit())
+        return entry
+
+    def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+        # macOS opens the menu with every click, so a click must not do more there.
+        if reason is QSystemTrayIcon.ActivationReason.Trigger and sys.platform != "darwin":
+            self.chat_wanted.emit()
+
+
+def _draw(entry: QAction, action: Action) -> None:
+    entry.setText(action.label)
+    entry.setVisible(action.visible)
+    entry.setEnabled(action.enabled)
+
+
+def _short(text: str) -> str:
+    text = text if len(text) <= MENU_TEXT_LIMIT else text[: MENU_TEXT_LIMIT - 1].rstrip() + "…"
+    return text.replace("&", "&&")

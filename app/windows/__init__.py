@@ -1,0 +1,1 @@
+"""The windows: each draws a view from `app.presenters` and emits what the person wants."""

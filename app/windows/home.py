@@ -1,0 +1,183 @@
+"""The small window with the tray's controls, for desktops without a tray."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.artwork import icon
+from app.presenters import Overview
+from app.windows.looks import Looks, looks, style_sheet
+
+EXTENSION_URL = "https://extensions.gnome.org/extension/615/appindicator-support/"
+ICON_PX = 44
+WIDTH_PX = 500
+
+
+class HomeWindow(QWidget):
+    """Draws an `Overview` and tells what the person chose.
+
+    Signals:
+        pause_wanted: Pause at once.
+        finish_wanted: Finish running sessions, then pause.
+        resume_wanted: Serve again.
+        start_wanted: Start the engine again.
+        chat_wanted: Open the chat.
+        quit_wanted: End Shoal.
+        closed: The window was closed.
+    """
+
+    pause_wanted = Signal()
+    finish_wanted = Signal()
+    resume_wanted = Signal()
+    start_wanted = Signal()
+    chat_wanted = Signal()
+    quit_wanted = Signal()
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._colours: Looks | None = None
+        self._facts: tuple[tuple[str, str], ...] = ()
+        self.setObjectName("window")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setWindowTitle("Shoal")
+        self.setMinimumWidth(WIDTH_PX)
+        self.resize(WIDTH_PX, self.height())
+        self._icon = QLabel()
+        self._icon.setFixedSize(ICON_PX, ICON_PX)
+        self._headline = QLabel(wordWrap=True)
+        self._headline.setObjectName("headline")
+        self._detail = QLabel(wordWrap=True)
+        self._detail.setObjectName("hint")
+        self.chat = QPushButton()
+        self.chat.setObjectName("primary")
+        self.resume, self.start, self.pause, self.finish, self.quit = (
+            QPushButton() for _ in range(5)
+        )
+        self._note = self._build_note()
+        self._grid = QGridLayout()
+        self._lay_out()
+        for button, wanted in (
+            (self.chat, self.chat_wanted),
+            (self.resume, self.resume_wanted),
+            (self.start, self.start_wanted),
+            (self.pause, self.pause_wanted),
+            (self.finish, self.finish_wanted),
+            (self.quit, self.quit_wanted),
+        ):
+            button.clicked.connect(wanted)
+        self._take_colours()
+
+    def show_view(self, view: Overview) -> None:
+        """Draw `view`."""
+        self._icon.setPixmap(icon(view.icon).pixmap(ICON_PX, ICON_PX))
+        self.setWindowIcon(icon(view.icon))
+        self._headline.setText(view.headline)
+        self._headline.setAccessibleName(view.headline)
+        self._detail.setText(view.detail)
+        self._detail.setVisible(bool(view.detail))
+        for button, action in (
+            (self.chat, view.chat),
+            (self.resume, view.resume),
+            (self.start, view.start),
+            (self.pause, view.pause),
+            (self.finish, view.finish),
+            (self.quit, view.quit),
+        ):
+            button.setText(action.label)
+            button.setAccessibleName(action.label.replace("&", ""))
+            button.setVisible(action.visible)
+            button.setEnabled(action.enabled)
+        if view.facts != self._facts:
+            self._facts = view.facts
+            self._draw_facts()
+
+    def bring_up(self) -> None:
+        """Show the window before all others, as high as its text needs."""
+        self.resize(self.width(), self._column.heightForWidth(self.width()))
+        self.show()
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Tell: without a tray this may end Shoal."""
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Follow the desktop when it turns dark or light."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.PaletteChange:
+            self._take_colours()
+
+    def _build_note(self) -> QLabel:
+        text = self.tr(
+            "This desktop shows no tray, so Shoal lives in this window and ends when it is closed. "
+            'On GNOME, the extension <a href="{url}">AppIndicator and KStatusNotifierItem '
+            "Support</a> gives it a place in the top bar."
+        ).format(url=EXTENSION_URL)
+        note = QLabel(text, wordWrap=True, openExternalLinks=True)
+        note.setObjectName("muted")
+        note.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        note.setAccessibleName(self.tr("Why there is a window instead of a tray icon"))
+        return note
+
+    def _lay_out(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(3)
+        words.addWidget(self._headline)
+        words.addWidget(self._detail)
+        head = QHBoxLayout()
+        head.setSpacing(14)
+        head.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        head.addLayout(words, 1)
+        self._grid.setHorizontalSpacing(24)
+        self._grid.setVerticalSpacing(5)
+        self._grid.setColumnStretch(1, 1)
+        self._grid.setContentsMargins(ICON_PX + 14, 0, 0, 0)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        for button in (self.chat, self.resume, self.start, self.pause, self.finish):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        buttons.addWidget(self.quit)
+        line = QFrame()
+        line.setObjectName("line")
+        whole = self._column = QVBoxLayout(self)
+        whole.setContentsMargins(22, 20, 22, 18)
+        whole.setSpacing(16)
+        whole.addLayout(head)
+        whole.addLayout(self._grid)
+        whole.addLayout(buttons)
+        whole.addStretch(1)
+        whole.addWidget(line)
+        whole.addWidget(self._note)
+
+    def _draw_facts(self) -> None:
+        while (item := self._grid.takeAt(0)) is not None:
+            if (widget := item.widget()) is not None:
+                widget.deleteLater()
+        for row, (name, value) in enumerate(self._facts):
+            label = QLabel(name)
+            label.setObjectName("fact")
+            number = QLabel(value)
+            number.setAccessibleName(f"{name}: {value}")
+            self._grid.addWidget(label, row, 0)
+            self._grid.addWidget(number, row, 1)
+
+    def _take_colours(self) -> None:
+        colours = looks(self.palette())
+        if colours != self._colours:
+            self._colours = colours
+            self.setStyleSheet(style_sheet(colours))

@@ -1,0 +1,118 @@
+"""Colours and the style sheet, derived from the desktop's palette so that dark follows dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QColor, QPalette
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Colours as `#rrggbb`, all readable on the palette they come from."""
+
+    is_dark: bool
+    page: str
+    """Behind the conversation and the input."""
+    text: str
+    muted: str
+    border: str
+    bubble: str
+    """Behind the person's own messages."""
+    code: str
+    """Behind code."""
+    accent: str
+    on_accent: str
+    accent_hover: str
+    focus: str
+    """Around the accent, where it has the keyboard."""
+    warning: str
+    warning_border: str
+
+
+def looks(palette: QPalette) -> Looks:
+    """The colours that go with `palette`."""
+    page = palette.color(QPalette.ColorRole.Base)
+    text = palette.color(QPalette.ColorRole.Text)
+    dark = page.lightness() < text.lightness()
+
+    def mixed(share: float) -> str:
+        return _mix(page, text, share).name()
+
+    return Looks(
+        is_dark=dark,
+        page=page.name(),
+        text=text.name(),
+        muted=mixed(0.62),
+        border=mixed(0.22 if dark else 0.16),
+        bubble=_mix(page, QColor("#3d8fe8"), 0.22 if dark else 0.13).name(),
+        code=mixed(0.09 if dark else 0.055),
+        accent="#2f80d8" if dark else "#1f6fc4",
+        on_accent="#ffffff",
+        accent_hover="#4590e2" if dark else "#185ea8",
+        focus="#b9d9ff" if dark else "#0d3f75",
+        warning=_mix(page, QColor("#d9534f"), 0.20 if dark else 0.09).name(),
+        warning_border=_mix(page, QColor("#d9534f"), 0.55 if dark else 0.40).name(),
+    )
+
+
+def style_sheet(colours: Looks) -> str:
+    """The sheet for a whole window; widgets are addressed by their object names."""
+    return f"""
+    QWidget#window {{ background: {colours.page}; }}
+    QLabel {{ color: {colours.text}; background: transparent; }}
+    QLabel#title {{ font-size: 15px; font-weight: 600; }}
+    QLabel#headline {{ font-size: 16px; font-weight: 600; }}
+    QLabel#muted {{ color: {colours.muted}; font-size: 12px; }}
+    QLabel#fact {{ color: {colours.muted}; }}
+    QLabel#welcome {{ font-size: 20px; font-weight: 600; }}
+    QLabel#hint {{ color: {colours.muted}; }}
+    QFrame#line {{ background: {colours.border}; border: none; max-height: 1px; min-height: 1px; }}
+    QFrame#notice, QFrame#failure {{
+        background: {colours.code}; border: 1px solid {colours.border}; border-radius: 10px;
+    }}
+    QFrame#failure {{ background: {colours.warning}; border-color: {colours.warning_border}; }}
+    QFrame#composer {{
+        background: {colours.page}; border: 1px solid {colours.border}; border-radius: 14px;
+    }}
+    QFrame#composer[focused="true"] {{ border-color: {colours.accent}; }}
+    QPlainTextEdit, QTextBrowser {{
+        background: transparent; border: none; color: {colours.text};
+        selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
+    }}
+    QPushButton {{
+        border: 1px solid {colours.border}; border-radius: 8px; padding: 6px 14px;
+        background: transparent; color: {colours.text};
+    }}
+    QPushButton:hover {{ background: {colours.code}; }}
+    QPushButton:focus {{ border-color: {colours.accent}; }}
+    QPushButton:disabled {{ color: {colours.muted}; }}
+    QPushButton#primary {{
+        background: {colours.accent}; border-color: {colours.accent}; color: {colours.on_accent};
+        font-weight: 600;
+    }}
+    QPushButton#primary:hover {{ background: {colours.accent_hover}; }}
+    QPushButton#primary:focus {{ border: 2px solid {colours.focus}; padding: 5px 13px; }}
+    QPushButton#primary:disabled {{
+        background: {colours.code}; border-color: {colours.border}; color: {colours.muted};
+    }}
+    QProgressBar {{
+        border: none; border-radius: 2px; background: {colours.border};
+        max-height: 4px; min-height: 4px;
+    }}
+    QProgressBar::chunk {{ background: {colours.accent}; border-radius: 2px; }}
+    """
+
+
+def _mix(below: QColor, above: QColor, share: float) -> QColor:
+    """`below` covered by `above` at opacity `share`."""
+    return QColor(
+        *(
+            round(low + (high - low) * share)
+            for low, high in (
+                (below.red(), above.red()),
+                (below.green(), above.green()),
+                (below.blue(), above.blue()),
+            )
+        )
+    )

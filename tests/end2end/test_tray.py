@@ -1,0 +1,328 @@
+"""The app as a process, on a real (virtual) screen with a real tray, used by mouse and keyboard."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.localapi.running import Home, find_running, read_token
+from engine.localapi.schema import EngineStatus
+from tests.support.desktop.screen import Desktop, desktop, require_desktop_programs, wait_until
+
+pytestmark = pytest.mark.end2end
+
+REPOSITORY = Path(__file__).parents[2]
+FAKE_ENGINE = f"{sys.executable} -m tests.support.fake_engine"
+REAL_ENGINE_EXISTS = False
+"""Whether `python -m engine engine` can be run; then every tray test runs with it too."""
+TRAY_LIMIT_S = 2.0
+MEMORY_LIMIT_BYTES = 150_000_000
+START_LIMIT_S = 15.0
+REAL_START_LIMIT_S = 240.0
+
+
+@dataclass
+class App:
+    """A running app, its engine and the desktop it is on."""
+
+    screen: Desktop
+    home: Home
+    process: subprocess.Popen[bytes]
+    start_limit_s: float
+    is_fake: bool
+    others: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def click_icon(self, *, button: int = 1) -> None:
+        icon = self.screen.tray.wait_for_icon(8.0)
+        time.sleep(0.2)  # panels move their icons while they dock
+        icon = self.screen.tray.wait_for_icon(8.0)
+        self.screen.click(*icon.centre, button=button)
+
+    def choose(self, key: str) -> None:
+        """Open the tray's menu with the mouse and choose the entry with this underlined letter."""
+        self.click_icon(button=3)
+        wait_until(self.screen.menu_is_open, 8.0, "the tray's menu")
+        self.screen.keys(key)
+
+    def ask_engine(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        engine = find_running(self.home)
+        assert engine is not None, "no engine runs"
+        request = urllib.request.Request(
+            engine.url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {read_token(Path(engine.token_file))}"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def status(self) -> EngineStatus:
+        return EngineStatus.model_validate(self.ask_engine("/shoal/v1/status"))
+
+    def wait_for_state(self, *states: str, limit_s: float | None = None) -> EngineStatus:
+        def in_state() -> EngineStatus | None:
+            if find_running(self.home) is None:
+                return None
+            status = self.status()
+            return status if status.state in states else None
+
+        limit = self.start_limit_s if limit_s is None else limit_s
+        return wait_until(in_state, limit, f"the state {' or '.join(states)}")
+
+    def engine_pid(self) -> int:
+        engine = wait_until(lambda: find_running(self.home), self.start_limit_s, "an engine")
+        return engine.pid
+
+    def wait_for_end(self, limit_s: float = 15.0) -> int:
+        return self.process.wait(timeout=limit_s)
+
+    def conversation(self) -> str:
+        """Select and copy the whole conversation, as a person would."""
+        window = self.screen.wait_for_window("Shoal chat")
+        place = subprocess.run(
+            ["xdotool", "getwindowgeometry", "--shell", window],
+            env=self.screen.environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        numbers = dict(line.split("=") for line in place.stdout.split())
+        x = int(numbers["X"]) + int(numbers["WIDTH"]) // 2
+        y = int(numbers["Y"]) + int(numbers["HEIGHT"]) - 220
+        self.screen.click(x, y)
+        self.screen.keys("ctrl+a", "ctrl+c")
+        return self.screen.clipboard()
+
+
+StartApp = Callable[..., App]
+
+
+@pytest.fixture
+def start_app(tmp_path: Path) -> Iterator[StartApp]:
+    """Starts the app on a desktop of its own; ends what it started, however the test ends."""
+    require_desktop_programs()
+    started: list[App] = []
+    desktops: list[Any] = []
+
+    def start(
+        *, tray: bool = True, engine_command: str | None = FAKE_ENGINE, engine: tuple[str, ...] = ()
+    ) -> App:
+        context = desktop(tmp_path, tray=tray)
+        screen = context.__enter__()
+        desktops.append(context)
+        home = Home.under(tmp_path / "home")
+        process = launch(screen, tmp_path, engine_command, engine)
+        app = App(
+            screen, home, process,
+            start_limit_s=START_LIMIT_S if engine_command else REAL_START_LIMIT_S,
+            is_fake=engine_command is not None,
+        )  # fmt: skip
+        started.append(app)
+        return app
+
+    yield start
+    for app in started:
+        app.screen.grab(tmp_path / "at-the-end.png")
+        engine = find_running(app.home)
+        for process in (app.process, *app.others):
+            process.kill()
+            process.wait(timeout=10)
+        if engine is not None:
+            psutil.wait_procs([psutil.Process(engine.pid)] if alive(engine.pid) else [], timeout=5)
+            if alive(engine.pid):
+                os.kill(engine.pid, signal.SIGKILL)
+    for context in desktops:
+        context.__exit__(None, None, None)
+
+
+def launch(
+    screen: Desktop, folder: Path, engine_command: str | None, engine: tuple[str, ...] = ()
+) -> subprocess.Popen[bytes]:
+    own = ["--engine-command", engine_command] if engine_command else []
+    with (folder / "app.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "app", *own, "--", *engine],
+            cwd=REPOSITORY,
+            env=screen.environment | {"SHOAL_HOME": str(folder / "home")},
+            stdout=log,
+            stderr=log,
+        )
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+REAL = pytest.param(
+    None,
+    id="real-engine",
+    marks=[
+        pytest.mark.slow,
+        pytest.mark.skipif(not REAL_ENGINE_EXISTS, reason="the engine's command is not there yet"),
+    ],
+)
+ENGINES = [pytest.param(FAKE_ENGINE, id="fake-engine"), REAL]
+
+
+@pytest.mark.parametrize("engine_command", ENGINES)
+def test_person_pauses_resumes_chats_and_quits_from_the_tray(
+    start_app: StartApp, engine_command: str | None
+) -> None:
+    app = start_app(engine_command=engine_command)
+    app.wait_for_state("idle", "serving")
+
+    app.choose("p")
+    app.wait_for_state("paused", limit_s=10)
+    app.choose("r")
+    app.wait_for_state("idle", "serving")
+
+    app.click_icon()
+    app.screen.wait_for_window("Shoal chat")
+    question = "What is a shoal?"
+    app.screen.write(question)
+    app.screen.keys("Return")
+
+    def answer() -> str:
+        return app.conversation().partition(question)[2].strip(" \n…")
+
+    if app.is_fake:
+        wait_until(lambda: answer().endswith("That is all."), 15, "the whole answer")
+        assert "fish.follow(neighbours)" in answer()
+    else:
+        wait_until(lambda: len(answer().split()) >= 3, 120, "an answer of some words")
+    assert app.status().tokens_used > 0 or app.is_fake
+
+    engine = app.engine_pid()
+    app.choose("q")
+    assert app.wait_for_end() == 0
+    wait_until(lambda: not alive(engine), 5, "the end of the engine")
+
+
+def test_icon_is_there_quickly_and_the_app_stays_small(start_app: StartApp) -> None:
+    started_s = time.monotonic()
+    app = start_app()
+    app.screen.tray.wait_for_icon(10)
+    app.click_icon()
+    app.screen.wait_for_window("Shoal chat")
+    app.screen.write("Hello")
+    app.screen.keys("Return")
+    wait_until(lambda: "That is all." in app.conversation(), 15, "the whole answer")
+    used_bytes = psutil.Process(app.process.pid).memory_info().rss
+    assert used_bytes < MEMORY_LIMIT_BYTES
+
+    app.process.terminate()
+    assert app.wait_for_end() == 0
+    started_s = time.monotonic()  # warm now: what the first start read from disk is in memory
+    app.process = launch(app.screen, app.home.state_dir.parents[1], FAKE_ENGINE)
+    app.screen.tray.wait_for_icon(10)
+    assert time.monotonic() - started_s < TRAY_LIMIT_S
+
+
+def test_killed_app_closes_its_lease_and_the_engine_ends(start_app: StartApp) -> None:
+    app = start_app()
+    engine = app.engine_pid()
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the lease")
+    app.process.kill()
+    wait_until(lambda: not alive(engine), 5, "the end of the engine")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_app_and_engine_in_order(start_app: StartApp, number: signal.Signals) -> None:
+    app = start_app()
+    engine = app.engine_pid()
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the lease")
+    app.process.send_signal(number)
+    assert app.wait_for_end() == 0
+    assert not alive(engine)
+
+
+def test_second_start_raises_the_first_and_ends(start_app: StartApp, tmp_path: Path) -> None:
+    app = start_app()
+    app.screen.tray.wait_for_icon(8)
+    assert not app.screen.windows("Shoal chat")
+    second = launch(app.screen, tmp_path, FAKE_ENGINE)
+    assert second.wait(timeout=10) == 0
+    app.screen.wait_for_window("Shoal chat")
+    assert app.process.poll() is None
+
+
+def test_engine_that_was_there_before_stays_when_the_app_quits(
+    start_app: StartApp, tmp_path: Path
+) -> None:
+    environment = os.environ | {"SHOAL_HOME": str(tmp_path / "home")}
+    service = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.fake_engine"], cwd=REPOSITORY, env=environment
+    )
+    wait_until(lambda: find_running(Home.under(tmp_path / "home")), 15, "the service")
+    app = start_app()
+    app.others.append(service)
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the connection")
+    app.choose("q")
+    assert app.wait_for_end() == 0
+    assert app.ask_engine("/fake")["quits"] == 0
+    assert service.poll() is None
+
+
+def test_without_a_tray_a_window_offers_the_same_controls(start_app: StartApp) -> None:
+    app = start_app(tray=False)
+    app.wait_for_state("idle")
+    window = app.screen.wait_for_window("Shoal")
+    subprocess.run(
+        ["xdotool", "windowactivate", "--sync", window], env=app.screen.environment, check=True
+    )
+    app.screen.keys("alt+p")
+    app.wait_for_state("paused", limit_s=8)
+    app.screen.keys("alt+r")
+    app.wait_for_state("idle", limit_s=8)
+    app.screen.keys("alt+o")
+    app.screen.wait_for_window("Shoal chat")
+    app.screen.keys("ctrl+w")
+    wait_until(lambda: not app.screen.windows("Shoal chat"), 5, "the end of the chat window")
+    assert app.process.poll() is None
+    engine = app.engine_pid()
+    app.screen.keys("alt+q")
+    assert app.wait_for_end() == 0
+    wait_until(lambda: not alive(engine), 5, "the end of the engine")
+
+
+def test_engine_that_crashes_is_started_again(start_app: StartApp) -> None:
+    app = start_app()
+    first = app.engine_pid()
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the lease")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: not alive(first), 5, "the end of the first engine")
+
+    def new_lease() -> bool:
+        engine = find_running(app.home)
+        return engine is not None and engine.pid != first and app.ask_engine("/fake")["leases"] == 1
+
+    wait_until(new_lease, 15, "a new engine with our lease")
+
+
+def test_app_without_a_screen_says_what_to_do() -> None:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "app"],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip() == (
+        "shoal: There is no screen here; use `shoal engine` and `shoal chat` instead of the tray."
+    )

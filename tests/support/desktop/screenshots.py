@@ -1,0 +1,235 @@
+"""Pictures of every window, drawn without a screen: `python -m tests.support.desktop.screenshots`.
+
+Writes `resources/screenshots/chat.png`, which README shows; with `--all FOLDER` every window in
+light and dark, for looking at while working on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ.setdefault("QT_SCALE_FACTOR", "1.5")
+
+from PySide6.QtGui import QColor, QFont, QPalette
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.messages import (
+    ChatAsked,
+    ChatEnded,
+    ChatFailed,
+    ChatToken,
+    ConnectionLost,
+    Ending,
+    EngineFound,
+    EngineStarting,
+    EngineStopped,
+    Message,
+    StatusArrived,
+)
+from app.presenters import chat_view, overview
+from app.settings import Settings
+from app.state import AppState, apply
+from app.windows.chat import ChatWindow
+from app.windows.home import HomeWindow
+from engine.localapi.running import Home
+from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
+
+README_PICTURE = Path(__file__).parents[3] / "resources" / "screenshots" / "chat.png"
+NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
+DARK = {
+    QPalette.ColorRole.Window: "#202124",
+    QPalette.ColorRole.WindowText: "#e8eaed",
+    QPalette.ColorRole.Base: "#1b1c1f",
+    QPalette.ColorRole.Text: "#e8eaed",
+    QPalette.ColorRole.Button: "#2b2c30",
+    QPalette.ColorRole.ButtonText: "#e8eaed",
+    QPalette.ColorRole.Link: "#7ab7ff",
+    QPalette.ColorRole.PlaceholderText: "#8d9096",
+}
+LIGHT = {
+    QPalette.ColorRole.Window: "#f4f4f5",
+    QPalette.ColorRole.WindowText: "#1f2328",
+    QPalette.ColorRole.Base: "#ffffff",
+    QPalette.ColorRole.Text: "#1f2328",
+    QPalette.ColorRole.Button: "#f4f4f5",
+    QPalette.ColorRole.ButtonText: "#1f2328",
+    QPalette.ColorRole.Link: "#1f6fc4",
+    QPalette.ColorRole.PlaceholderText: "#8a9099",
+}
+CONVERSATION = (
+    (
+        "Why do fish swim in shoals?",
+        "Mostly for **safety and saving energy**:\n\n"
+        "- **Fewer are caught.** A predator can follow one fish, but a turning shoal is hard to aim "
+        "at.\n"
+        "- **Many eyes.** Danger is noticed earlier when everyone keeps watch.\n"
+        "- **Less effort.** Swimming in a neighbour's wake costs less strength.\n\n"
+        "No fish leads. Each one follows a few neighbours, and the shoal turns as one.",
+    ),
+    (
+        "Show me that rule in Python",
+        "Each fish turns a little towards the average heading of those near it:\n\n"
+        "```python\n"
+        "def steer(fish, neighbours, share=0.1):\n"
+        "    if not neighbours:\n"
+        "        return fish.heading\n"
+        "    average = sum(n.heading for n in neighbours) / len(neighbours)\n"
+        "    return fish.heading + share * (average - fish.heading)\n"
+        "```\n\n"
+        "With a small `share` the shoal turns smoothly; with a large one it",
+    ),
+)
+
+
+def status(**fields: object) -> EngineStatus:
+    """A node that holds the middle of a model in a swarm of three."""
+    known = {
+        "state": EngineState.SERVING,
+        "span": (10, 20),
+        "model": "SmolLM2-135M-Instruct",
+        "num_blocks": 30,
+        "peers": 2,
+        "sessions": 3,
+        "tokens_served": 48_213,
+        "tokens_used": 1_904,
+        "plan": tuple(
+            PipelineStage(peer=f"Qm{i}", start=10 * i, end=10 * i + 10, is_self=i == 1)
+            for i in range(3)
+        ),
+        "swarm": "reef",
+        "version": "0.1.0",
+        "api_url": "http://127.0.0.1:4000",
+        "worker_rss_bytes": 412_000_000,
+        "can_chat": True,
+    }
+    return EngineStatus.model_validate(known | fields)
+
+
+def after(*messages: Message) -> AppState:
+    """The state that `messages` lead to."""
+    state = AppState()
+    for message in messages:
+        state = apply(state, message)
+    return state
+
+
+def conversation(tokens_per_s: float = 14.2) -> tuple[Message, ...]:
+    """Messages of a conversation whose last answer is still being written."""
+    messages: list[Message] = []
+    now_s = 0.0
+    for question, answer in CONVERSATION:
+        messages.append(ChatAsked(question))
+        for word in answer.replace(" ", " \0").split("\0"):
+            messages.append(ChatToken(word, now_s))
+            now_s += 1 / tokens_per_s
+        messages.append(ChatEnded(Ending.COMPLETE))
+    return tuple(messages[:-1])
+
+
+def scenes() -> dict[str, AppState]:
+    """States worth a look."""
+    up = (EngineStarting(), StatusArrived(status()))
+    downloading = status(
+        state="starting",
+        span=None,
+        can_chat=False,
+        progress=Progress(
+            what="Downloading SmolLM2-135M-Instruct", done=58e6, total=138e6, unit="bytes"
+        ),
+    )
+    paused = status(
+        state="paused",
+        can_chat=False,
+        until=NOW.timestamp() + 1500,
+        reason="A full-screen game is running.",
+        worker_rss_bytes=0,
+    )
+    no_route = "No node holds blocks 20–29 at the moment. Wait for one to join, then press Retry."
+    return {
+        "conversation": after(*up, *conversation()),
+        "empty": after(*up),
+        "waiting": after(*up, ChatAsked("Hello")),
+        "starting": after(EngineStarting(), StatusArrived(downloading)),
+        "launching": after(EngineStarting()),
+        "paused": after(EngineStarting(), StatusArrived(paused)),
+        "failed": after(*up, ChatAsked("Hello?\nIs anyone there?"), ChatFailed(no_route)),
+        "stopped": after(
+            *up,
+            EngineStopped(
+                "It ended 5 times in a row. The worker has no memory left; close other programs. "
+                "The log is /home/ada/.local/state/shoal/engine.log."
+            ),
+        ),
+        "found": after(EngineFound(), StatusArrived(status(state="idle", sessions=0))),
+        "lost": after(*up, ConnectionLost("The engine does not answer.")),
+    }
+
+
+def use_palette(colours: dict[QPalette.ColorRole, str]) -> None:
+    """Light or dark, whatever this machine prefers."""
+    palette = QPalette()
+    for role, colour in colours.items():
+        palette.setColor(role, QColor(colour))
+    muted = QColor(colours[QPalette.ColorRole.PlaceholderText])
+    for role in (QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText):
+        palette.setColor(QPalette.ColorGroup.Disabled, role, muted)
+    QApplication.setPalette(palette)
+
+
+def settle() -> None:
+    """Let timers and layouts come to rest."""
+    QTest.qWait(150)
+
+
+def chat_picture(state: AppState, file: Path, *, width: int = 820, height: int = 720) -> None:
+    """Draw the chat window in `state`."""
+    with tempfile.TemporaryDirectory() as folder:
+        window = ChatWindow(Settings(Home.under(Path(folder))))
+        window.resize(width, height)
+        window.show_view(chat_view(state, NOW, str))
+        window.bring_up()
+        settle()
+        window.grab().save(str(file))
+        window.deleteLater()
+
+
+def home_picture(state: AppState, file: Path) -> None:
+    """Draw the home window in `state`."""
+    window = HomeWindow()
+    window.show_view(overview(state, NOW, str))
+    window.bring_up()
+    settle()
+    window.grab().save(str(file))
+    window.deleteLater()
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", metavar="FOLDER", type=Path)
+    options = parser.parse_args()
+    qt = QApplication(["shoal"])
+    qt.setStyle("Fusion")
+    qt.setFont(QFont("DejaVu Sans", 10))
+    if options.all is None:
+        use_palette(LIGHT)
+        README_PICTURE.parent.mkdir(parents=True, exist_ok=True)
+        chat_picture(scenes()["conversation"], README_PICTURE)
+        return
+    options.all.mkdir(parents=True, exist_ok=True)
+    for name, colours in (("light", LIGHT), ("dark", DARK)):
+        use_palette(colours)
+        for scene, state in scenes().items():
+            chat_picture(state, options.all / f"chat-{scene}-{name}.png")
+            home_picture(state, options.all / f"home-{scene}-{name}.png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
