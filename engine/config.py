@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -112,24 +111,6 @@ class Config(_Branch):
 
 Overrides = Mapping[str, Mapping[str, object]]
 """Branch → field → value, as the command line gives them."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """What one start of the engine was asked for, beyond the settings file."""
-
-    home_root: Path | None = None
-    """The folder that `SHOAL_HOME` would name; None: as the environment says."""
-    overrides: Overrides = field(default_factory=dict)
-    stages: int = 1
-    """Loopback stages over which the blocks are spread, this engine's own included."""
-    invite: str | None = None
-    """`shoal://…` text of a swarm to join at the start."""
-    leased: bool = False
-    """End when the last event stream with `lease=1` has closed."""
-    ready_fd: int | None = None
-    """Where to write the `ReadyFile` (and close) once the API answers."""
-    ready_file: Path | None = None
 
 
 def load(settings_file: Path, overrides: Overrides | None = None) -> Config:

@@ -1,0 +1,77 @@
+"""`shoal status`: what the engine is doing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+
+from engine.cli.attach import running_engine
+from engine.cli.commands import Commands
+from engine.cli.quantities import shown_bytes
+from engine.cli.terminal import printable, shown_progress
+from engine.core.ids import PeerId, short
+from engine.core.plans import Span
+from engine.localapi.running import Home
+from engine.localapi.schema import EngineStatus, PipelineStage, ReadyFile
+
+
+def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "status", parents=[everywhere], help="what the engine is doing", description=__doc__
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the status. Returns the exit code."""
+    engine = running_engine(Home.from_environment())
+    answer = engine.client.call("GET", "/shoal/v1/status")
+    if args.json:
+        print(json.dumps(answer, ensure_ascii=False))
+    else:
+        print_status(EngineStatus.model_validate(answer), engine.ready)
+    return 0
+
+
+def print_status(status: EngineStatus, ready: ReadyFile | None = None) -> None:
+    """A table for people."""
+    for name, value in status_rows(status, ready):
+        print(f"{name:<10} {printable(value)}")
+
+
+def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str, str]]:
+    """Name and value of each line."""
+    state = status.state + (f": {status.reason}" if status.reason else "")
+    if status.until is not None:
+        until = datetime.fromtimestamp(status.until, tz=UTC).astimezone()
+        state += f" (until {until:%H:%M})"
+    rows = [("State", state)]
+    if status.progress is not None:
+        rows.append(("Progress", f"{status.progress.what}: {shown_progress(status.progress)}"))
+    rows.append(("Model", status.model or "none yet"))
+    if status.span is not None:
+        total = f" of {status.num_blocks}" if status.num_blocks else ""
+        rows.append(("Blocks", f"{Span(*status.span)}{total}"))
+    if status.plan:
+        rows.append(("Route", " → ".join(_stage_text(stage) for stage in status.plan)))
+    swarm = status.swarm or "none (solo)"
+    rows += [
+        ("Swarm", f"{swarm}, {'private, ' if status.private else ''}{status.peers} other nodes"),
+        ("Sessions", str(status.sessions)),
+        ("Tokens", f"{status.tokens_served} served, {status.tokens_used} used"),
+    ]
+    if status.worker_pid is not None:
+        memory = shown_bytes(status.worker_rss_bytes)
+        rows.append(("Worker", f"process {status.worker_pid}, {memory} of memory"))
+    rows.append(("API", f"{status.api_url}/v1"))
+    if ready is not None:
+        rows += [("Token", f"in {ready.token_file}"), ("Process", str(ready.pid))]
+    return rows
+
+
+def _stage_text(stage: PipelineStage) -> str:
+    peer = "this node" if stage.is_self else short(PeerId(stage.peer))
+    return f"{peer} ({Span(stage.start, stage.end)})"
