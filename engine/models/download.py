@@ -21,7 +21,6 @@ from engine.models.storage import sha256_of_file, sync_directory
 
 _log = logging.getLogger(__name__)
 
-_CHUNK_BYTES = 1 << 20
 _ATTEMPTS = 5
 """Failures in a row, without a byte gained, before we give up."""
 _PAUSE_S = 1.0
@@ -79,7 +78,7 @@ def _part(path: Path) -> Path:
 
 def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]) -> None:
     """Append to the part until it has all bytes, starting again where a connection broke."""
-    failures = 0
+    failures, ever_gained = 0, False
     while True:
         have_bytes = part.stat().st_size if part.exists() else 0
         if have_bytes > size_bytes:
@@ -99,7 +98,9 @@ def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]
                     raise
             gained = (part.stat().st_size if part.exists() else 0) > have_bytes
             failures = 0 if gained else failures + 1
-            if failures >= _ATTEMPTS:
+            ever_gained |= gained
+            nobody_there = isinstance(error, httpx2.ConnectError) and not ever_gained
+            if failures >= _ATTEMPTS or nobody_there:
                 raise
             _log.info("The download of %s was cut (%s); resuming", url, error)
             time.sleep(_PAUSE_S * max(1, failures))
@@ -118,7 +119,7 @@ def _receive(url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], No
         if have_bytes and response.status_code != 206:
             have_bytes = 0  # the server does not resume: it sends all again
         with part.open("ab" if have_bytes else "wb") as file:
-            for chunk in response.iter_bytes(_CHUNK_BYTES):
+            for chunk in response.iter_bytes():
                 file.write(chunk)
                 have_bytes += len(chunk)
                 on_bytes(have_bytes)
