@@ -13,6 +13,7 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
+from typing import Protocol
 
 import numpy as np
 
@@ -52,7 +53,6 @@ from engine.protocol.messages import (
     parse,
 )
 from engine.protocol.tokens import decode_logprobs
-from engine.swarm.directory import Directory
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
@@ -62,20 +62,36 @@ PREFILL_TOKEN_S = 0.1
 """Patience for each prompt token before the first answer, in seconds."""
 
 
+class SwarmView(Protocol):
+    """Who serves what; `engine.swarm.directory.Directory` is it."""
+
+    def snapshot(self) -> SwarmSnapshot:
+        """The swarm as last seen."""
+        ...
+
+    async def refresh(self) -> SwarmSnapshot:
+        """Look again now.
+
+        Raises:
+            PeerUnreachable: Nobody could be asked.
+        """
+        ...
+
+
 class Client:
     """This node's way of using the swarm."""
 
     def __init__(
         self,
         links: Links,
-        directory: Directory,
+        view: SwarmView,
         spec: ModelSpec,
         config: ClientConfig,
         clock: Clock,
     ) -> None:
         self._links = links
         self._clock = clock
-        self._directory = directory
+        self._view = view
         self._spec = spec
         self._config = config
         self._batches: dict[SessionId, Batch] = {}
@@ -121,16 +137,33 @@ class Client:
             except EngineError as error:
                 if not error.retryable:
                     raise
-                is_full = isinstance(error, CacheFull)
-                if not (is_full and self._clock.monotonic_s() < room_until_s):
+                waits_for_room = (
+                    isinstance(error, CacheFull) and self._clock.monotonic_s() < room_until_s
+                )
+                # Those that failed may be the only ones there are: that is no failure of its own.
+                is_out_of_peers = isinstance(error, NoRoute) and bool(avoid)
+                if waits_for_room or is_out_of_peers:
+                    avoid.clear()
+                else:
                     failures.append(error)
-                if is_full or isinstance(error, NoRoute):
-                    avoid.clear()  # those that failed may be the only ones there are
                 if len(failures) >= self._config.max_attempts:
                     raise _give_up(failures) from error
                 logger.info("Attempt %d failed: %s", attempt, error)
                 await asyncio.sleep(0.1 * 4 ** max(0, min(len(failures) - 1, 3)))
-                await self._directory.refresh()
+                with contextlib.suppress(PeerUnreachable):  # then the last view must do
+                    await self._view.refresh()
+
+    @property
+    def local_peer(self) -> PeerId:
+        """Our own id."""
+        return self._links.local_peer
+
+    def route(self) -> Route | None:
+        """The route that a request would take now; None when there is none."""
+        try:
+            return find_route(self._view.snapshot(), link_s=self._link_times())
+        except NoRoute:
+            return None
 
     def _sequence(self, index: int, prompt: SequenceOf[int], params: SamplingParams) -> Sequence:
         context = self._spec.max_position_embeddings
@@ -150,7 +183,7 @@ class Client:
         for sequence in sequences:
             sequence.session = new_session_id()
         route = find_route(
-            self._directory.snapshot(),
+            self._view.snapshot(),
             need_tokens=sum(sequence.capacity_tokens for sequence in sequences),
             avoid=frozenset(avoid),
             link_s=self._link_times(),
@@ -203,7 +236,7 @@ class Client:
         avoid: set[PeerId],
     ) -> float:
         """Open the sequences at every stage; returns the shortest lease in seconds."""
-        snapshot = self._directory.snapshot()
+        snapshot = self._view.snapshot()
 
         async def open_at(hop: Hop) -> float:
             try:
@@ -289,7 +322,7 @@ class Client:
                 self._links.send(hop.peer, message_frame(kind, Sessions(sessions=sessions)))
 
     def _link_times(self) -> dict[PeerId, float]:
-        snapshot: SwarmSnapshot = self._directory.snapshot()
+        snapshot: SwarmSnapshot = self._view.snapshot()
         times = {self._links.local_peer: 0.0}
         for stage in snapshot.stages:
             rtt_s = self._links.rtt_s(stage.peer)

@@ -228,7 +228,14 @@ class StageHandler:
     def _on_stats(self, peer: PeerId, frame: Frame) -> None:
         request = parse(frame, StatsRequest)
         reply = StatsReply(
-            request=request.request, sent_bytes=dict(self._links.sent_bytes()), **self.pace.totals()
+            request=request.request,
+            forwards=self.pace.forwards,
+            tokens=self.pace.tokens,
+            compute_s=self.pace.compute_s,
+            encode_s=self.pace.encode_s,
+            wait_s=self.pace.wait_s,
+            local_s=self.pace.local_s,
+            sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},
         )
         self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
 

@@ -52,17 +52,6 @@ class Pace:
         """Prefill tokens that take about as long as one decode step."""
         return max(_MIN_CHUNK_TOKENS, int(self.prefill_tokens_per_s * self.decode_step_s))
 
-    def totals(self) -> dict[str, float]:
-        """The counters, by the names of `StatsReply`."""
-        return {
-            "forwards": self.forwards,
-            "tokens": self.tokens,
-            "compute_s": self.compute_s,
-            "encode_s": self.encode_s,
-            "wait_s": self.wait_s,
-            "local_s": self.local_s,
-        }
-
 
 def _smooth(old: float, new: float) -> float:
     return new if not old else old + _SMOOTHING * (new - old)

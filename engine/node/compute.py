@@ -1,0 +1,89 @@
+"""Where the worker computes, in which precision, and how much memory there is for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Literal
+
+import psutil
+
+from engine.config import ModelConfig, StageConfig
+from engine.core.errors import ConfigError
+from engine.core.model_spec import ModelSpec
+from engine.protocol.frames import ELEMENT_BYTES, Dtype
+
+DTYPES = {"float32": Dtype.FLOAT32, "bfloat16": Dtype.BFLOAT16, "float16": Dtype.FLOAT16}
+MEMORY_SHARE = 0.6
+"""The most of the free memory that weights and KV may take when the engine chooses its span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The worker's device."""
+
+    device: str
+    dtype_name: Literal["float32", "bfloat16", "float16"]
+    memory_bytes: int
+    """Free memory there now."""
+
+    @property
+    def dtype(self) -> Dtype:
+        """Of weights, KV and what goes over the wire."""
+        return DTYPES[self.dtype_name]
+
+    def max_blocks(self, spec: ModelSpec, stage: StageConfig) -> int:
+        """Blocks whose weights fit beside the KV budget; at least one, which then may not load."""
+        room = self.memory_bytes * MEMORY_SHARE - stage.kv_budget_bytes
+        return max(1, int(room // (spec.block_parameters * ELEMENT_BYTES[self.dtype])))
+
+
+def choose(config: ModelConfig) -> Compute:
+    """Resolve `auto` and look how much memory is free. Blocks for as long as a driver query takes.
+
+    Raises:
+        ConfigError: CUDA was asked for and is not there.
+    """
+    gpu_bytes = _gpu_free_bytes() if config.device != "cpu" else None
+    if gpu_bytes is None and config.device.startswith("cuda"):
+        raise ConfigError(
+            "The settings ask for a CUDA GPU, but no NVIDIA driver answers; install the driver "
+            "or set device to cpu."
+        )
+    device = config.device
+    if device == "auto":
+        device = "cuda" if gpu_bytes is not None and _torch_has_cuda() else "cpu"
+    # bf16 matrix products on a CPU without special units are slower than fp32.
+    usual: Literal["float32", "bfloat16"] = "float32" if device == "cpu" else "bfloat16"
+    dtype = usual if config.dtype == "auto" else config.dtype
+    if device == "cpu" or gpu_bytes is None:
+        return Compute(device, dtype, psutil.virtual_memory().available)
+    return Compute(device, dtype, gpu_bytes)
+
+
+def _gpu_free_bytes() -> int | None:
+    """Free memory of the first NVIDIA GPU, asked without creating a CUDA context."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    try:
+        answer = subprocess.run(
+            [tool, "--query-gpu=memory.free", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        return int(answer.stdout.split()[0]) << 20
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+
+
+def _torch_has_cuda() -> bool:
+    # Asked through NVML, or this very process would appear on the GPU.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    import torch
+
+    return torch.cuda.is_available()

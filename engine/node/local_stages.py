@@ -1,0 +1,85 @@
+"""`--stages N`: further engines on this machine, each with a home of its own, as loopback peers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from engine.core.errors import WorkerFailed
+from engine.core.plans import Span
+from engine.localapi.running import Home
+
+logger = logging.getLogger(__name__)
+
+
+class LocalStages:
+    """The further engines; they end with this one, however it ends."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._processes: list[asyncio.subprocess.Process] = []
+
+    async def start(self, invite: str, spans: Sequence[Span], extra: Sequence[str]) -> None:
+        """Start one engine per span; they join by `invite` and load on their own.
+
+        Raises:
+            WorkerFailed: A process could not be started.
+        """
+        for number, span in enumerate(spans, start=2):
+            root = self._home.state_dir / "stages" / str(number)
+            root.mkdir(parents=True, exist_ok=True)
+            log = root / "output.log"
+            arguments = [
+                "engine", "--invite", invite, "--blocks", f"{span.start}:{span.end}",
+                "--listen", "/ip4/127.0.0.1/tcp/0", "--parent-pid", str(os.getpid()), *extra,
+            ]  # fmt: skip
+            environment = {
+                **os.environ,
+                "SHOAL_HOME": str(root),
+                "SHOAL_MODELS": str(self._home.models_dir),
+            }
+            try:
+                with log.open("wb") as output:
+                    process = await asyncio.create_subprocess_exec(
+                        sys.executable,
+                        "-m",
+                        "engine",
+                        *arguments,
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=output,
+                        env=environment,
+                    )
+            except OSError as error:
+                raise WorkerFailed(f"A further stage could not be started: {error}.") from error
+            self._processes.append(process)
+            logger.info("stage %d of blocks %s: process %d", number, span, process.pid)
+
+    async def wait_broken(self) -> None:
+        """Return when one of them has ended, which it should not; never when there are none."""
+        if not self._processes:
+            await asyncio.Event().wait()
+        waits = [asyncio.create_task(process.wait()) for process in self._processes]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        logger.error("a local stage has ended; see %s", self._home.state_dir / "stages")
+
+    async def stop(self) -> None:
+        """End them all and wait."""
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+        for process in self._processes:
+            try:
+                await asyncio.wait_for(process.wait(), 5)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        self._processes.clear()

@@ -1,0 +1,250 @@
+"""This node's life in one swarm: from joining to leaving, with one model.
+
+Follow it in `Membership.run`: join the swarm, prepare the model, build the stage's and the
+client's parts on the links, then serve until the membership ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from engine.client.client import Client
+from engine.config import Config
+from engine.core.clock import Clock
+from engine.core.errors import ModelCorrupt, PeerUnreachable
+from engine.core.plans import Span
+from engine.localapi.running import Home
+from engine.localapi.schema import Progress
+from engine.models.layout import ModelFiles
+from engine.models.prepare import prepare
+from engine.models.tokenizer import ChatTokenizer
+from engine.node.compute import Compute
+from engine.node.stage_runner import StageRunner
+from engine.planner.placement import choose_span
+from engine.protocol.frames import ELEMENT_BYTES, Dtype
+from engine.server.handler import StageHandler
+from engine.server.worker_process import LoadOrder
+from engine.swarm.announcer import Announcer
+from engine.swarm.directory import Directory
+from engine.swarm.handshake import Membership as LinkMembership
+from engine.swarm.hivemind_transport import HivemindTransport
+from engine.swarm.identity import load_or_create
+from engine.swarm.invites import Invite
+from engine.swarm.links import Links
+from engine.swarm.peer import SwarmPeer
+
+logger = logging.getLogger(__name__)
+
+SOLO_SWARM_ID = "solo"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The peer and its links: there from the moment the swarm is joined."""
+
+    peer: SwarmPeer
+    links: Links
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What needs the model: there once it is prepared."""
+
+    files: ModelFiles
+    tokenizer: ChatTokenizer
+    directory: Directory
+    client: Client
+    stage: StageRunner | None
+    handler: StageHandler
+
+
+class Membership:
+    """One swarm (or solo, without an invite) and one model."""
+
+    def __init__(
+        self,
+        home: Home,
+        config: Config,
+        invite: Invite | None,
+        compute: Compute,
+        clock: Clock,
+        on_change: Callable[[], None],
+    ) -> None:
+        """`on_change` is called whenever what `shoal status` shows may have changed."""
+        self._home = home
+        self._config = config
+        self.invite = invite
+        self._compute = compute
+        self._clock = clock
+        self._on_change = on_change
+        self.joined: Joined | None = None
+        self.serving: Serving | None = None
+        self.doing = "Starting."
+        self.progress: Progress | None = None
+
+    @property
+    def source(self) -> str:
+        """The model's name: the swarm's, or the one in the settings."""
+        return self.invite.source if self.invite is not None else self._config.model.source
+
+    @contextlib.asynccontextmanager
+    async def join(self) -> AsyncIterator[Joined]:
+        """Start the peer and its links; they end with the context.
+
+        Raises:
+            PeerUnreachable: No bootstrap address answered.
+            ConfigError: A damaged key file, or an address that cannot be listened on.
+        """
+        self._say(f"Joining the swarm {self.invite.name}." if self.invite else "Starting.")
+        bootstrap, listen = self._addresses()
+        peer = await SwarmPeer.start(
+            self._home.identity_file,
+            bootstrap,
+            self._config.swarm,
+            listen=listen,
+            client_mode=not self._config.stage.enabled,
+            clock=self._clock,
+        )
+        try:
+            links = Links(
+                HivemindTransport(peer, self._config.swarm),
+                self._config.swarm,
+                self._clock,
+                self._link_membership,
+            )
+            await links.start()
+            self.joined = Joined(peer, links)
+            try:
+                yield self.joined
+            finally:
+                self.joined = None
+                await links.stop()
+        finally:
+            await peer.stop()
+
+    async def run(self, joined: Joined, *, paused: bool) -> None:
+        """Prepare the model and serve until cancelled.
+
+        Args:
+            joined: From `join`.
+            paused: Do not start the stage yet.
+
+        Raises:
+            EngineError: The model cannot be prepared, or is not the swarm's.
+        """
+        files = await self._prepare(None)
+        tokenizer = await asyncio.to_thread(ChatTokenizer.load, files.directory)
+        config, clock, spec = self._config, self._clock, files.spec
+        directory = Directory(
+            joined.peer,
+            config.swarm,
+            clock,
+            self._link_membership,
+            spec.model_id,
+            spec.num_hidden_layers,
+        )
+        announcer = Announcer(
+            joined.peer, config.swarm, clock, self._link_membership, spec.model_id
+        )
+        handler = StageHandler(joined.links, clock, config.stage, self._on_change)
+        client = Client(joined.links, directory, spec, config.client, clock)
+        directory.watch(lambda snapshot: self._on_change())
+        stage: StageRunner | None = None
+        try:
+            with contextlib.suppress(PeerUnreachable):  # an empty view is a view; it is refreshed
+                await directory.refresh()
+            directory.start()
+            if config.stage.enabled:
+                span = self._span(files, directory)
+                await self._prepare(span)
+                stage = StageRunner(
+                    handler,
+                    announcer,
+                    joined.peer,
+                    self._order(files, span),
+                    clock,
+                    self._on_change,
+                )
+            self.progress = None
+            self.serving = Serving(files, tokenizer, directory, client, stage, handler)
+            self._on_change()
+            if stage is not None and not paused:
+                stage.start()
+            await self._keep_daemon(joined.peer, announcer)
+        finally:
+            self.serving = None
+            if stage is not None:
+                await stage.close()
+            await directory.stop()
+
+    @property
+    def _link_membership(self) -> LinkMembership:
+        return LinkMembership(SOLO_SWARM_ID) if self.invite is None else self.invite.membership
+
+    def _addresses(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(bootstrap addresses of others, where to listen; empty: the default).
+
+        Where the invite names ourselves, others count on finding us just there.
+        """
+        if self.invite is None or self._config.swarm.listen:
+            return (() if self.invite is None else self.invite.bootstrap), ()
+        us = f"/p2p/{load_or_create(self._home.identity_file).peer_id}"
+        own = [a for a in self.invite.bootstrap if a.endswith(us)]
+        others = tuple(a for a in self.invite.bootstrap if not a.endswith(us))
+        if not own:
+            return others, ()
+        host = "127.0.0.1" if all(a.startswith("/ip4/127.") for a in own) else "0.0.0.0"  # noqa: S104
+        return others, tuple({f"/ip4/{host}/tcp/{a.split('/')[4]}": None for a in own})
+
+    async def _prepare(self, span: Span | None) -> ModelFiles:
+        """Find the model; with a span, have its weights on disk too."""
+        self._say(f"Preparing {self.source}.")
+        files = await prepare(
+            self.source, self._home.models_dir, self._compute.dtype_name, span, self._show
+        )
+        if self.invite is not None and files.spec.model_id != self.invite.model_id:
+            raise ModelCorrupt(
+                f"The model here is {files.spec.model_id}, but the swarm {self.invite.name} runs "
+                f"{self.invite.model_id}; get the same files, or ask for a newer invite."
+            )
+        return files
+
+    def _span(self, files: ModelFiles, directory: Directory) -> Span:
+        fixed = self._config.stage.blocks
+        if fixed is not None:
+            return Span(fixed[0], min(fixed[1], files.spec.num_hidden_layers))
+        max_blocks = self._compute.max_blocks(files.spec, self._config.stage)
+        return choose_span(directory.snapshot(), max_blocks)
+
+    def _order(self, files: ModelFiles, span: Span) -> LoadOrder:
+        # The sender of hidden states may compute in float32 though we do not.
+        widest = ELEMENT_BYTES[Dtype.FLOAT32]
+        return LoadOrder(
+            directory=files.directory,
+            spec=files.spec,
+            span=span,
+            dtype=self._compute.dtype,
+            device=self._compute.device,
+            threads=self._config.stage.threads,
+            region_bytes=self._config.stage.max_batch_tokens * files.spec.hidden_size * widest,
+        )
+
+    async def _keep_daemon(self, peer: SwarmPeer, announcer: Announcer) -> None:
+        """Start the libp2p daemon again whenever it dies; running requests find another route."""
+        while True:
+            await peer.wait_dead()
+            logger.warning("the libp2p daemon ended; starting it again")
+            await peer.restart()
+            announcer.renew()
+
+    def _say(self, doing: str) -> None:
+        self.doing, self.progress = doing, None
+        self._on_change()
+
+    def _show(self, progress: Progress) -> None:
+        self.progress = progress
+        self._on_change()

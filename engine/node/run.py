@@ -1,0 +1,148 @@
+"""`shoal engine`: from options to a running agent, and the orderly end of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import logging.handlers
+import os
+import signal
+from collections.abc import Sequence
+
+from engine.config import Config
+from engine.core.clock import SystemClock
+from engine.core.errors import ConfigError
+from engine.core.plans import Span
+from engine.http.server import ApiServer, serve
+from engine.localapi.lock import engine_lock
+from engine.localapi.running import Home
+from engine.localapi.schema import ReadyFile
+from engine.localapi.token import ensure_token
+from engine.models.prepare import prepare
+from engine.node import compute, founding
+from engine.node.compute import Compute
+from engine.node.local_stages import LocalStages
+from engine.node.node import Node
+from engine.node.options import EngineOptions
+from engine.planner.placement import even_spans
+from engine.server.lifetime import die_with_parent
+from engine.swarm import invites
+from engine.swarm.invites import Invite
+
+logger = logging.getLogger(__name__)
+
+LOG_BYTES = 4 << 20
+LOG_FILES = 3
+
+
+async def run(options: EngineOptions) -> int:
+    """Run an engine until it is asked to end.
+
+    Returns:
+        The exit code: 0, or 1 when something it cannot do without has ended.
+
+    Raises:
+        EngineError: It could not start: settings, port, lock, key, or model.
+    """
+    if options.parent_pid is not None:
+        die_with_parent(options.parent_pid)
+    home = options.home
+    with engine_lock(home):
+        _log_to_file(home, debug=options.debug)
+        token = ensure_token(home.token_file)
+        machine = await asyncio.to_thread(compute.choose, options.config.model)
+        config, invite = options.config, _invite(options)
+        further: Sequence[Span] = ()
+        if options.stages > 1:
+            config, invite, further = await _cut(options, machine)
+        node = Node(home, config, machine, invite, SystemClock())
+        node.leased = options.leased
+        stages = LocalStages(home)
+        server = await serve(node, token, config.api)
+        try:
+            node.api_url = server.url
+            node.start()
+            if invite is not None and further:
+                await stages.start(invite.text(), further, _same_compute(config))
+            _say_ready(options, server)
+            return await _until_ended(node, stages)
+        finally:
+            home.running_file.unlink(missing_ok=True)
+            node.quit()  # ends the event streams, which the server would wait for
+            await server.close()
+            await asyncio.gather(node.stop(), stages.stop())
+
+
+async def _until_ended(node: Node, stages: LocalStages) -> int:
+    """Wait for a signal, a quit request, the last lease, or the end of a local stage."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, node.quit)
+    ended = asyncio.create_task(node.ended.wait())
+    broken = asyncio.create_task(stages.wait_broken())
+    try:
+        await asyncio.wait({ended, broken}, return_when=asyncio.FIRST_COMPLETED)
+        return 0 if ended.done() else 1
+    finally:
+        ended.cancel()
+        broken.cancel()
+
+
+async def _cut(options: EngineOptions, machine: Compute) -> tuple[Config, Invite, list[Span]]:
+    """Split the model over local stages: our settings, their invite, their spans."""
+    source = options.config.model.source
+    if options.invite is not None:
+        raise ConfigError("--stages makes a swarm of its own; it cannot be used with --invite.")
+    files = await prepare(
+        source, options.home.models_dir, machine.dtype_name, None, lambda progress: None
+    )
+    try:
+        spans = even_spans(files.spec.num_hidden_layers, options.stages)
+    except ValueError as error:
+        raise ConfigError(
+            f"{files.spec.name} has {files.spec.num_hidden_layers} blocks, so it cannot be spread "
+            f"over {options.stages} stages; choose fewer."
+        ) from error
+    stage = options.config.stage.model_copy(update={"blocks": (spans[0].start, spans[0].end)})
+    invite = founding.found_on_loopback(options.home, source=source, model_id=files.spec.model_id)
+    return options.config.model_copy(update={"stage": stage}), invite, spans[1:]
+
+
+def _same_compute(config: Config) -> list[str]:
+    """Arguments that make the other local stages compute as we do."""
+    words = ["--dtype", config.model.dtype, "--device", config.model.device]
+    if config.stage.threads:
+        words += ["--threads", str(config.stage.threads)]
+    return [*words, "--kv-budget", str(config.stage.kv_budget_bytes)]
+
+
+def _invite(options: EngineOptions) -> Invite | None:
+    if options.invite is not None:
+        return invites.parse(options.invite)
+    return invites.load(options.home.swarm_file)
+
+
+def _say_ready(options: EngineOptions, server: ApiServer) -> None:
+    ready = ReadyFile(url=server.url, token_file=str(options.home.token_file), pid=os.getpid())
+    line = ready.model_dump_json() + "\n"
+    for path in (options.home.running_file, options.ready_file):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_name(f".{path.name}.{os.getpid()}")
+            fresh.write_text(line, encoding="utf-8")
+            fresh.replace(path)
+    if options.ready_fd is not None:
+        with os.fdopen(options.ready_fd, "w", encoding="utf-8") as file:
+            file.write(line)
+
+
+def _log_to_file(home: Home, *, debug: bool) -> None:
+    """Log to the home's file, rotated; never prompts, tokens or activations."""
+    home.log_file.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.handlers.RotatingFileHandler(
+        home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger("engine")
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG if debug else logging.INFO)

@@ -1,0 +1,210 @@
+"""Keeps this node's stage running while it is wanted: worker, crash back-off, announcements."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from enum import Enum, auto
+
+from engine import __version__
+from engine.core.clock import Clock
+from engine.core.errors import EngineError, EnginePaused, WorkerFailed
+from engine.core.snapshot import StageInfo, StageState
+from engine.localapi.schema import Progress
+from engine.server.handler import StageHandler
+from engine.server.worker_process import LoadOrder, WorkerProcess
+from engine.swarm.announcer import Announcer
+from engine.swarm.peer import SwarmPeer
+
+logger = logging.getLogger(__name__)
+
+MAX_CRASHES = 5
+STEADY_S = 600.0
+"""A worker that lived this long has recovered: earlier crashes are forgotten."""
+MAX_BACKOFF_S = 30.0
+ANNOUNCE_CHANGES_S = 2.0
+"""Changes of free room are announced at most this often."""
+
+
+class Phase(Enum):
+    """What the stage is doing."""
+
+    LOADING = auto()
+    ONLINE = auto()
+    DRAINING = auto()
+    PAUSED = auto()
+    FAILED = auto()
+
+
+class StageRunner:
+    """One stage, from loading to pause and back."""
+
+    def __init__(
+        self,
+        handler: StageHandler,
+        announcer: Announcer,
+        peer: SwarmPeer,
+        order: LoadOrder,
+        clock: Clock,
+        on_change: Callable[[], None],
+    ) -> None:
+        """`on_change` is called whenever what `shoal status` shows may have changed."""
+        self._handler = handler
+        self._announcer = announcer
+        self._peer = peer
+        self.order = order
+        self._clock = clock
+        self._on_change = on_change
+        self._serving: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
+        self._worker: WorkerProcess | None = None
+        self.phase = Phase.PAUSED
+        self.reason = ""
+        self.progress: Progress | None = None
+
+    @property
+    def worker_pid(self) -> int | None:
+        """The worker's process id while there is one."""
+        return None if self._worker is None else self._worker.pid
+
+    def start(self) -> None:
+        """Load and serve until stopped."""
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve_forever(), name="stage")
+
+    async def resume(self) -> None:
+        """Serve again after a pause, or stay online if draining has not ended yet."""
+        await self._cancel_drain()
+        if self.phase is Phase.DRAINING:
+            await self.stop("The stage is starting again.", Phase.LOADING)
+        self.start()
+
+    async def pause(self, reason: str, *, finish_first: bool) -> None:
+        """End the worker, at once or after the running sessions; withdraw the announcement."""
+        await self._cancel_drain()
+        if not finish_first or self.phase is not Phase.ONLINE:
+            await self.stop(reason, Phase.PAUSED)
+            return
+        self._set(Phase.DRAINING, "Finishing running requests, then pausing.")
+        self._announcer.update(self.info(StageState.DRAINING))
+
+        async def finish() -> None:
+            await self._handler.drain()
+            await self.stop(reason, Phase.PAUSED)
+
+        self._draining = asyncio.create_task(finish(), name="drain")
+
+    async def stop(self, reason: str, phase: Phase) -> None:
+        """End the worker now. Its memory is free when this returns."""
+        self._handler.close(EnginePaused(reason))
+        if self._serving is not None:
+            self._serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._serving
+            self._serving = None
+        self._set(phase, reason)
+        await self._announcer.withdraw()
+
+    async def close(self) -> None:
+        """Stop for good."""
+        await self._cancel_drain()
+        await self.stop("The engine is ending.", Phase.PAUSED)
+
+    def info(self, state: StageState) -> StageInfo:
+        """Our announcement."""
+        step_s = self._handler.pace.decode_step_s
+        return StageInfo(
+            peer=self._peer.peer_id,
+            span=self.order.span,
+            state=state,
+            kv_free_tokens=self._handler.kv_tokens[0],
+            decode_tokens_per_s=1 / step_s if step_s else 0.0,
+            addresses=self._peer.announce_addresses(),
+            version=__version__,
+        )
+
+    async def _serve_forever(self) -> None:
+        crashes = 0
+        while True:
+            started_s = self._clock.monotonic_s()
+            self._set(Phase.LOADING, f"Loading blocks {self.order.span}.")
+            self._announcer.update(self.info(StageState.JOINING))
+            try:
+                await self._serve_once()
+            except WorkerFailed as error:
+                logger.warning("%s", error)
+                lived_s = self._clock.monotonic_s() - started_s
+                crashes = 1 if lived_s > STEADY_S else crashes + 1
+                if crashes >= MAX_CRASHES:
+                    self._fail(
+                        f"The compute process ended {crashes} times in a row, so it is not started "
+                        "again; run `shoal doctor`, then resume."
+                    )
+                    return
+            except EngineError as error:
+                logger.error("The stage cannot run: %s", error)
+                self._fail(str(error))
+                return
+            backoff_s = min(2.0 ** (crashes - 1), MAX_BACKOFF_S)
+            self._set(
+                Phase.LOADING, f"The compute process crashed; starting again in {backoff_s:.0f} s."
+            )
+            self._announcer.update(self.info(StageState.JOINING))
+            await asyncio.sleep(backoff_s)
+
+    async def _serve_once(self) -> None:
+        try:
+            self._worker = await WorkerProcess.start(
+                self.order,
+                on_progress=self._show_progress,
+                on_open_failed=self._handler.open_failed,
+            )
+            self.progress = None
+            serving = asyncio.create_task(self._handler.serve(self._worker, self.order))
+            try:
+                await asyncio.sleep(0)  # the handler takes over before anyone hears of us
+                self._set(Phase.ONLINE, "")
+                await self._announce_while(serving)
+            finally:
+                serving.cancel()
+                with contextlib.suppress(asyncio.CancelledError, WorkerFailed):
+                    await serving
+        finally:
+            self.progress = None
+            if self._worker is not None:
+                worker, self._worker = self._worker, None
+                await worker.stop()
+
+    async def _announce_while(self, serving: asyncio.Task[None]) -> None:
+        announced: StageInfo | None = None
+        while not serving.done():
+            if self.phase is Phase.ONLINE:
+                info = self.info(StageState.ONLINE)
+                if announced is None or info.kv_free_tokens != announced.kv_free_tokens:
+                    self._announcer.update(info)
+                    announced = info
+            await asyncio.wait({serving}, timeout=ANNOUNCE_CHANGES_S)
+        await serving  # raises what ended it
+
+    def _show_progress(self, done: float, total: float) -> None:
+        self.progress = Progress(
+            what=f"Loading blocks {self.order.span}", done=done, total=total, unit="tensors"
+        )
+        self._on_change()
+
+    def _fail(self, reason: str) -> None:
+        self._handler.close(EnginePaused(reason))
+        self._set(Phase.FAILED, reason)
+
+    def _set(self, phase: Phase, reason: str) -> None:
+        self.phase, self.reason = phase, reason
+        self._on_change()
+
+    async def _cancel_drain(self) -> None:
+        if self._draining is not None and self._draining is not asyncio.current_task():
+            self._draining.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._draining
+            self._draining = None

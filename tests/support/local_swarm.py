@@ -1,0 +1,143 @@
+"""A swarm in one process: real links, handlers, workers and client, over the memory transport."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.client.client import Client
+from engine.config import ClientConfig, StageConfig, SwarmConfig
+from engine.core.clock import SystemClock
+from engine.core.errors import WorkerFailed
+from engine.core.generation import TokenEvent
+from engine.core.ids import PeerId
+from engine.core.model_spec import ModelSpec
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.models.layout import read_spec
+from engine.protocol.frames import Dtype
+from engine.server.handler import StageHandler
+from engine.server.worker_process import LoadOrder, WorkerProcess
+from engine.swarm.handshake import Membership
+from engine.swarm.links import Links
+from engine.swarm.memory_transport import MemoryNetwork
+
+CLOCK = SystemClock()
+MEMBERSHIP = Membership("test-swarm")
+FAST = SwarmConfig(heartbeat_s=0.5, dead_after_s=4.0, open_timeout_s=5.0)
+
+
+@dataclass(slots=True)
+class LocalStage:
+    """One stage of the swarm."""
+
+    links: Links
+    handler: StageHandler
+    worker: WorkerProcess
+    order: LoadOrder
+    serving: asyncio.Task[None]
+    peer: PeerId
+
+
+class LocalSwarm:
+    """Stages and one client that see each other at once."""
+
+    def __init__(self, directory: Path, config: StageConfig, client: ClientConfig) -> None:
+        self.network = MemoryNetwork()
+        self.spec: ModelSpec = read_spec(directory, "tiny@0")
+        self.stages: list[LocalStage] = []
+        self._directory = directory
+        self._config = config
+        self._client_config = client
+        self._all_links: list[Links] = []
+
+    def snapshot(self) -> SwarmSnapshot:
+        """All stages that serve now."""
+        infos = tuple(
+            StageInfo(
+                stage.peer,
+                stage.order.span,
+                StageState.ONLINE,
+                stage.handler.kv_tokens[0],
+                0.0,
+                (),
+                "test",
+            )
+            for stage in self.stages
+            if not stage.serving.done()
+        )
+        return SwarmSnapshot("tiny@0", self.spec.num_hidden_layers, infos)
+
+    async def refresh(self) -> SwarmSnapshot:
+        """There is nothing to wait for."""
+        return self.snapshot()
+
+    async def add_stage(self, name: str, span: Span) -> LocalStage:
+        """Start a stage with a real worker."""
+        links = await self._links(name)
+        handler = StageHandler(links, CLOCK, self._config, lambda: None)
+        order = LoadOrder(
+            self._directory, self.spec, span, Dtype.FLOAT32, "cpu", threads=1, region_bytes=1 << 20
+        )
+        worker = await WorkerProcess.start(
+            order, on_progress=lambda done, total: None, on_open_failed=handler.open_failed
+        )
+        serving = asyncio.create_task(handler.serve(worker, order))
+        await asyncio.sleep(0)
+        stage = LocalStage(links, handler, worker, order, serving, PeerId(name))
+        self.stages.append(stage)
+        return stage
+
+    async def add_client(self, name: str = "client") -> Client:
+        """Start a client on a node of its own."""
+        return Client(await self._links(name), self, self.spec, self._client_config, CLOCK)
+
+    async def _links(self, name: str) -> Links:
+        links = Links(self.network.transport(PeerId(name)), FAST, CLOCK, MEMBERSHIP)
+        await links.start()
+        self._all_links.append(links)
+        return links
+
+    async def stop(self) -> None:
+        """End everything."""
+        for stage in self.stages:
+            stage.serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError, WorkerFailed):
+                await stage.serving
+            await stage.worker.stop()
+        for links in self._all_links:
+            await links.stop()
+        await self.network.stop()
+
+
+@contextlib.asynccontextmanager
+async def local_swarm(
+    directory: Path,
+    *spans: Span,
+    config: StageConfig | None = None,
+    client: ClientConfig | None = None,
+) -> AsyncIterator[LocalSwarm]:
+    """A swarm with one stage per span, named `s0`, `s1` …"""
+    swarm = LocalSwarm(directory, config or StageConfig(), client or ClientConfig())
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for index, span in enumerate(spans):
+                tasks.create_task(swarm.add_stage(f"s{index}", span))
+        swarm.stages.sort(key=lambda stage: stage.peer)
+        yield swarm
+    finally:
+        await swarm.stop()
+
+
+async def collect(
+    client: Client, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
+) -> list[list[TokenEvent]]:
+    """Generate to the end: the events of each prompt."""
+    events: list[list[TokenEvent]] = [[] for _ in prompts]
+    async for index, event in client.generate(prompts, params):
+        events[index].append(event)
+    return events
