@@ -25,6 +25,7 @@ MAX_LIFETIME_S = 600.0
 """The longest that a record may claim to hold."""
 BUCKET_BLOCKS = 16
 _TAG_BYTES = 16
+_MAX_ADDRESSES = 16
 
 _Address = Annotated[str, Field(pattern=r"^/[!-~]{1,127}$")]
 
@@ -49,7 +50,7 @@ class _Record(BaseModel):
     state: StageState
     kv_free_tokens: int = Field(ge=0, lt=1 << 40)
     decode_tokens_per_s: float = Field(ge=0, lt=1e9)
-    addresses: tuple[_Address, ...] = Field(default=(), max_length=16)
+    addresses: tuple[_Address, ...] = Field(default=(), max_length=_MAX_ADDRESSES)
     version: str = Field(max_length=32)
     unix_s: float = Field(gt=0, lt=1e12)
     expires_unix_s: float = Field(gt=0, lt=1e12)
@@ -75,7 +76,7 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
             state=stage.state,
             kv_free_tokens=stage.kv_free_tokens,
             decode_tokens_per_s=round(stage.decode_tokens_per_s, 3),
-            addresses=stage.addresses,
+            addresses=stage.addresses[:_MAX_ADDRESSES],
             version=stage.version,
             unix_s=announcement.unix_s,
             expires_unix_s=announcement.expires_unix_s,

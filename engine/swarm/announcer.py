@@ -43,8 +43,8 @@ class Announcer:
         self._info: StageInfo | None = None
         self._changed = asyncio.Event()
         self._published = asyncio.Event()
-        self._announced: set[str] = set()
-        """Keys under which we are announced now."""
+        self._announced: dict[str, StageInfo] = {}
+        """Key → what we said of ourselves there."""
         self._last_expiry_s: dict[str, float] = {}
         """Key → Unix time at which our newest record there expires."""
         self._task: asyncio.Task[None] | None = None
@@ -80,7 +80,7 @@ class Announcer:
             return
         try:
             async with self._lock:
-                await self._take_back(info, set(self._announced), self._clock.unix_s())
+                await self._take_back(set(self._announced), self._clock.unix_s())
         except PeerUnreachable as error:
             # The records expire by themselves soon.
             _logger.info("could not withdraw the announcement: %s", error)
@@ -107,24 +107,35 @@ class Announcer:
         membership = self._membership
         keys = set(record_keys(membership.swarm_id, self._model_id, info.span, membership.key))
         now_s = self._clock.unix_s()
-        self._announced |= keys
-        await self._store(info, dict.fromkeys(keys, now_s + self._config.announce_expiry_s), now_s)
-        if self._announced - keys:
+        self._announced |= dict.fromkeys(keys, info)
+        expires_s = now_s + self._config.announce_expiry_s
+        await self._store(dict.fromkeys(keys, (info, expires_s)), now_s)
+        left = self._announced.keys() - keys
+        if left:
             # Said before the new record, so that it cannot overrule that.
-            await self._take_back(info, self._announced - keys, now_s - 0.001)
+            await self._take_back(left, now_s - 0.001)
         if info is self._info:
             self._published.set()
 
-    async def _take_back(self, info: StageInfo, keys: set[str], said_s: float) -> None:
+    async def _take_back(self, keys: set[str], said_s: float) -> None:
         """Store `offline` where we are announced; a later expiry wins over the record there."""
-        gone = replace(info, state=StageState.OFFLINE)
-        expiries_s = {key: self._last_expiry_s.get(key, said_s) + _LATER_S for key in keys}
-        await self._store(gone, expiries_s, said_s)
-        self._announced -= keys
+        await self._store(
+            {
+                key: (
+                    replace(self._announced[key], state=StageState.OFFLINE),
+                    self._last_expiry_s.get(key, said_s) + _LATER_S,
+                )
+                for key in keys
+            },
+            said_s,
+        )
+        for key in keys:
+            del self._announced[key]
 
-    async def _store(self, info: StageInfo, expiries_s: dict[str, float], said_s: float) -> None:
+    async def _store(self, infos: dict[str, tuple[StageInfo, float]], said_s: float) -> None:
+        """Store key → (what to say, until when)."""
         records = {}
-        for key, wished_s in expiries_s.items():
+        for key, (info, wished_s) in infos.items():
             # The DHT takes a record only if it outlives the one before.
             expires_s = max(wished_s, self._last_expiry_s.get(key, 0.0) + 0.001)
             announcement = Announcement(info, self._model_id, said_s, expires_s)

@@ -1,6 +1,6 @@
 """libp2p's daemon as our child: it dies with us, keeps quiet, and its control calls never leak.
 
-hivemind starts p2pd and speaks to it over a Unix socket. Three things are ours: a parent-death
+hivemind speaks to p2pd over a Unix socket. Starting it is ours, for three reasons: a parent-death
 signal (a p2pd that outlives its parent keeps the port, and dials then meet the wrong peer), fewer
 log lines, and connections that are closed on every path.
 """
@@ -10,19 +10,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import sys
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from hivemind import hivemind_cli
 from hivemind.p2p import P2P, PeerID
-from hivemind.p2p.p2p_daemon_bindings.utils import read_pbmsg_safe, write_pbmsg
+from hivemind.p2p.p2p_daemon_bindings.control import DEFAULT_MAX_MSG_SIZE
+from hivemind.p2p.p2p_daemon_bindings.p2pclient import Client
+from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, read_pbmsg_safe, write_pbmsg
 from hivemind.proto import p2pd_pb2
 from hivemind.utils.logging import use_hivemind_log_handler
-from hivemind.utils.multiaddr import Multiaddr
+from hivemind.utils.multiaddr import Multiaddr, exceptions
 
-from engine.core.errors import PeerUnreachable
+from engine.core.errors import ConfigError, PeerUnreachable
+
+_logger = logging.getLogger(__name__)
 
 use_hivemind_log_handler("nowhere")
 logging.getLogger("hivemind").setLevel(logging.CRITICAL)
@@ -43,18 +51,91 @@ os.execv(sys.argv[2], sys.argv[2:])
 class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
     """One p2pd child. Start it from the main thread: it dies when the starting thread ends."""
 
-    @staticmethod
-    def _make_process_args(*args: object, **kwargs: object) -> list[str]:
-        command: list[str] = P2P._make_process_args(*args, **kwargs)
-        if sys.platform != "linux":
-            return command
-        return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
+    @classmethod
+    async def launch(
+        cls,
+        *,
+        identity_file: Path,
+        listen: Sequence[str],
+        keep_routes: bool,
+        local: bool,
+        timeout_s: float,
+    ) -> Daemon:
+        """Start p2pd and connect to it.
+
+        Args:
+            identity_file: The node's key.
+            listen: Multiaddrs.
+            keep_routes: Answer others' questions for the way to a peer.
+            local: Ask nothing beyond this machine: no port mapping, no relays.
+            timeout_s: The longest wait for p2pd.
+
+        Raises:
+            ConfigError: p2pd ended or did not get ready, most likely because of `listen`.
+        """
+        self = cls()
+        token = secrets.token_urlsafe(8)
+        self._daemon_listen_maddr = Multiaddr(f"/unix/tmp/shoal-p2pd-{token}.sock")
+        self._client_listen_maddr = Multiaddr(f"/unix/tmp/shoal-node-{token}.sock")
+        arguments = cls._make_process_args(
+            _binary(),
+            autonat=not local,
+            b=False,  # we bootstrap ourselves
+            connManager=True,
+            hostAddrs=",".join(listen),
+            id=identity_file,
+            idleTimeout="30s",
+            listen=self._daemon_listen_maddr,
+            natPortMap=not local,
+            persistentConnMaxMsgSize=DEFAULT_MAX_MSG_SIZE,
+            relay=not local,
+            tls=True,
+            **cls.DHT_MODE_MAPPING["server" if keep_routes else "client"],
+        )
+        if sys.platform == "linux":
+            front = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+            arguments = [*front, *arguments]
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            )
+            self._alive = True
+            async with asyncio.timeout(timeout_s):
+                await self._wait_ready(listen)
+                self._reader_task = asyncio.create_task(self._drain_output(), name="p2pd-output")
+                self._client = await Client.create(
+                    self._daemon_listen_maddr, self._client_listen_maddr
+                )
+                await self._ping_daemon()
+        except (OSError, EOFError, P2PDaemonError, TimeoutError) as error:
+            await self.stop()
+            raise ConfigError(
+                "Shoal's network process could not be started; see the log, and try again."
+            ) from error
+        except BaseException:
+            await self.stop()
+            raise
+        return self
 
     @property
     def child(self) -> asyncio.subprocess.Process:
         """The process, to be watched: hivemind's calls hang when it is gone."""
         process: asyncio.subprocess.Process = self._child
         return process
+
+    async def visible_addresses(self) -> tuple[str, ...]:
+        """Multiaddrs, without `/p2p/`, at which libp2p thinks that others may reach us.
+
+        Raises:
+            PeerUnreachable: p2pd is gone.
+        """
+        response, _, writer = await self._ask(p2pd_pb2.Request(type=p2pd_pb2.Request.IDENTIFY))
+        _drop(writer)
+        addresses = []
+        for address in response.identify.addrs:
+            with suppress(exceptions.Error, ValueError):  # a kind of address that we do not use
+                addresses.append(str(Multiaddr(address)))
+        return tuple(addresses)
 
     async def connect(self, peer: PeerID, addresses: Sequence[str]) -> None:
         """Connect to `peer` at multiaddrs without `/p2p/`.
@@ -88,10 +169,29 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
 
     async def stop(self) -> None:
         """End p2pd and hivemind's own tasks, and wait for both."""
-        control = self._client.control
-        tasks = (self._listen_task, self._reader_task, control._read_task, control._write_task)
-        await self.shutdown()
+        tasks = [self._listen_task, self._reader_task]
+        if self._client is not None:
+            tasks += [self._client.control._read_task, self._client.control._write_task]
+        self._terminate()
+        if self._child is not None:
+            await self._child.wait()
         await asyncio.gather(*(task for task in tasks if task), return_exceptions=True)
+
+    async def _wait_ready(self, listen: Sequence[str]) -> None:
+        lines: deque[str] = deque(maxlen=5)
+        while line := await self._child.stdout.readline():
+            lines.append(line.decode(errors="replace").rstrip())
+            if lines[-1].startswith("Peer ID:"):
+                return
+        _logger.warning("p2pd ended at once: %s", " | ".join(lines))
+        raise ConfigError(
+            f"Shoal's network process could not start; see that {', '.join(listen)} is an address "
+            "of this machine and free to listen on."
+        )
+
+    async def _drain_output(self) -> None:
+        while line := await self._child.stdout.readline():
+            _logger.debug("p2pd: %s", line.decode(errors="replace").rstrip())
 
     async def _ask(
         self, request: Any
@@ -116,6 +216,10 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
                 _drop(writer)
             raise
         return response, reader, writer
+
+
+def _binary() -> Path:
+    return Path(hivemind_cli.__file__).with_name("p2pd")
 
 
 def _drop(writer: asyncio.StreamWriter) -> None:

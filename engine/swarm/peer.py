@@ -1,14 +1,13 @@
 """This node as a libp2p peer: the daemon, the DHT, and their lifetime.
 
-The DHT runs on our own event loop (`hivemind.DHT` would fork). Bootstrap is ours too, so that an
-unreachable address gives a sentence within the time-out instead of a Go log line.
+The DHT runs on our own event loop; `hivemind.DHT` would fork, and its children outlive a killed
+parent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +15,13 @@ from typing import Any
 
 from hivemind.dht import DHTNode
 from hivemind.p2p import PeerID
-from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError
-from hivemind.proto import dht_pb2
 
 from engine.config import SwarmConfig
 from engine.core.clock import Clock, SystemClock
-from engine.core.errors import ConfigError, PeerUnreachable
+from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
-from engine.swarm.addresses import is_loopback, split_peer
+from engine.swarm import bootstrap
+from engine.swarm.addresses import is_address, is_loopback
 from engine.swarm.daemon import Daemon
 from engine.swarm.identity import Identity, load_or_create
 from engine.swarm.record_guard import RecordGuard
@@ -32,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 LOOPBACK = ("/ip4/127.0.0.1/tcp/0",)
 EVERY_INTERFACE = ("/ip4/0.0.0.0/tcp/0",)
-_REBOOTSTRAP_S = 10.0
+_KEEP_INTERVAL_S = 10.0
 _REPLICAS = 5
 
 StreamCallback = Any  # hivemind's (StreamInfo, StreamReader, StreamWriter) -> coroutine
@@ -255,46 +253,47 @@ class SwarmPeer:
 
     async def _launch(self) -> None:
         local = all(is_loopback(address) for address in self._listen)
+        self._daemon = await Daemon.launch(
+            identity_file=self._identity_file,
+            listen=self._listen,
+            keep_routes=not self._client_mode,
+            local=local,
+            timeout_s=self._config.open_timeout_s,
+        )
         try:
-            self._daemon = await Daemon.create(
-                host_maddrs=self._listen,
-                identity_path=str(self._identity_file),
-                dht_mode="client" if self._client_mode else "server",
-                # Nothing beyond this machine for a swarm on loopback.
-                auto_nat=not local,
-                nat_port_map=not local,
-                use_relay=not local,
-                startup_timeout=self._config.open_timeout_s + 5,
-                idle_timeout=30,
-            )
-        except (P2PDaemonError, OSError) as error:
-            raise ConfigError(
-                f"Shoal's network process could not start ({error}); see that "
-                f"{', '.join(self._listen)} is free to listen on."
-            ) from error
-        try:
-            visible = await self._daemon.get_visible_maddrs(latest=True)
-            self._addresses = tuple(split_peer(str(address))[0] for address in visible)
-            self._keep_port()
-            self._node = await DHTNode.create(
-                p2p=self._daemon,
-                client_mode=self._client_mode,
-                record_validator=self._guard,
-                num_replicas=_REPLICAS,
-                # Snapshots must be fresh; caching would also leave tasks behind.
-                cache_locally=False,
-                cache_nearest=0,
-                cache_on_store=False,
-                cache_refresh_before_expiry=0,
-            )
+            async with asyncio.timeout(self._config.open_timeout_s):
+                await self._start_dht()
             if self._initial_peers:
                 await self._bootstrap()
-            for protocol, handler in self._handlers.items():
-                await self._daemon.add_binary_stream_handler(protocol, handler)
+        except TimeoutError as error:
+            await self.stop()
+            raise PeerUnreachable("Shoal's network process does not answer; try again.") from error
         except BaseException:
             await self.stop()
             raise
-        self._keeper = asyncio.create_task(self._keep_bootstrapped(), name="swarm-bootstrap")
+        self._keeper = asyncio.create_task(self._keep_in_touch(), name="swarm-peer")
+
+    async def _start_dht(self) -> None:
+        await self._read_addresses()
+        self._keep_port()
+        self._node = await DHTNode.create(
+            p2p=self.daemon,
+            client_mode=self._client_mode,
+            record_validator=self._guard,
+            num_replicas=_REPLICAS,
+            # Snapshots must be fresh; caching would also leave tasks behind.
+            cache_locally=False,
+            cache_nearest=0,
+            cache_on_store=False,
+            cache_refresh_before_expiry=0,
+        )
+        for protocol, handler in self._handlers.items():
+            await self.daemon.add_binary_stream_handler(protocol, handler)
+
+    async def _read_addresses(self) -> None:
+        plain = await self.daemon.visible_addresses()
+        # Those that others can use come first: an announcement has room for a few.
+        self._addresses = tuple(sorted(filter(is_address, plain), key=is_loopback))
 
     def _keep_port(self) -> None:
         """Listen on the same port after a restart, so that addresses already given stay true."""
@@ -304,46 +303,18 @@ class SwarmPeer:
                 self._listen = (self._listen[0].removesuffix("0") + ports.pop(),)
 
     async def _bootstrap(self) -> None:
-        results = await asyncio.gather(
-            *(self._greet(address) for address in self._initial_peers), return_exceptions=True
+        self.clock_offset_s = await bootstrap.join(
+            self._initial_peers, self.connect, self._require_node(), self._clock
         )
-        offsets = [result for result in results if isinstance(result, float)]
-        for result in results:
-            if isinstance(result, BaseException) and not isinstance(result, PeerUnreachable):
-                raise result
-        if not offsets:
-            raise PeerUnreachable(
-                "None of the swarm's bootstrap addresses answered "
-                f"({', '.join(self._initial_peers)}); check your connection or ask for a newer "
-                "invite."
-            )
-        self.clock_offset_s = statistics.median(offsets)
-        node = self._require_node()
-        with suppress(TimeoutError):  # a slow neighbour must not keep us from starting
-            async with asyncio.timeout(self._config.open_timeout_s):
-                await node.find_nearest_nodes([node.node_id])
 
-    async def _greet(self, bootstrap: str) -> float:
-        """Connect to a bootstrap peer and enter its routing table; our clock minus its."""
-        address, peer = split_peer(bootstrap)
-        if peer is None:
-            raise ConfigError(f"The bootstrap address {bootstrap} names no peer (/p2p/…).")
-        await self.connect(peer, (address,))
-        protocol = self._require_node().protocol
-        peer_id = PeerID.from_base58(peer)
-        if await protocol.call_ping(peer_id) is None:
-            raise PeerUnreachable(f"The bootstrap peer …{short(peer)} does not answer.")
-        request = dht_pb2.PingRequest(peer=protocol.node_info)
-        asked_s = self._clock.unix_s()
-        answer = await protocol.get_stub(peer_id).rpc_ping(request, timeout=protocol.wait_timeout)
-        return (asked_s + self._clock.unix_s()) / 2 - float(answer.dht_time)
-
-    async def _keep_bootstrapped(self) -> None:
-        """Greet the bootstrap peers again whenever the DHT has lost all its neighbours."""
-        while self._initial_peers:
-            await asyncio.sleep(_REBOOTSTRAP_S)
-            if self.neighbours == 0:
-                try:
+    async def _keep_in_touch(self) -> None:
+        """Follow our addresses, and greet the bootstrap peers again when all neighbours are gone."""
+        while True:
+            await asyncio.sleep(_KEEP_INTERVAL_S)
+            try:
+                async with asyncio.timeout(self._config.open_timeout_s):
+                    await self._read_addresses()
+                if self._initial_peers and self.neighbours == 0:
                     await self._bootstrap()
-                except PeerUnreachable:
-                    _logger.info("still no neighbours in the swarm")
+            except (PeerUnreachable, TimeoutError) as error:
+                _logger.info("still alone in the swarm: %s", error)

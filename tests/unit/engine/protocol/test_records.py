@@ -55,7 +55,7 @@ def test_unknown_fields_are_ignored():
 
 
 def test_addresses_that_do_not_fit_are_left_out():
-    many = tuple(f"/dns4/{'a' * 90}{index}.example/tcp/4001" for index in range(16))
+    many = tuple(f"/dns4/{'a' * 90}{index}.example/tcp/4001" for index in range(20))
     data = encode(announcement(addresses=many), None)
     assert len(data) <= MAX_RECORD_BYTES
     kept = decode(data, None).stage.addresses
