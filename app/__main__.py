@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = (
         shlex.split(options.engine_command)
         if options.engine_command
-        else [sys.executable, "-m", "engine", "engine"]
+        else [sys.executable, "-m", "engine", "engine", "--parent-pid", str(os.getpid())]
     )
     from app.application import run  # imports Qt, whose absence was to be told first
 

@@ -7,6 +7,7 @@ however we end. Nothing here waits: files are looked at by a timer, the process 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QElapsedTimer, QObject, QProcess, QTimer, Signal
 
 from app.messages import EngineCrashed, EngineFound, EngineStarting, EngineStopped, Message
+from engine.localapi.launch import ERROR_PREFIX
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import ReadyFile
 
@@ -28,6 +30,9 @@ QUIT_LIMIT_S = 8.0
 """An engine that was asked to end gets this long for leaving the swarm."""
 TERMINATE_LIMIT_S = 3.0
 KEPT_STDERR_BYTES = 8192
+LONGEST_REASON = 300
+SETTLED_AFTER_S = 10.0
+"""A found engine that goes sooner was ending already, with another app's lease for example."""
 
 
 class ExitCode(IntEnum):
@@ -62,9 +67,10 @@ class EngineProcess(QObject):
         self._crashes = 0
         self._stderr = b""
         self._uptime = QElapsedTimer()
+        self._found_since = QElapsedTimer()
         self._ending = False
         self._restart = QTimer(self, singleShot=True)
-        self._restart.timeout.connect(self._launch)
+        self._restart.timeout.connect(self._find_or_launch)
         self._poll = QTimer(self, interval=int(POLL_S * 1000))
         self._poll.timeout.connect(self._look_for_ready_file)
         self._end_limit = QTimer(self, singleShot=True)
@@ -79,11 +85,9 @@ class EngineProcess(QObject):
         """Use the running engine, or start one. Also the answer to "Try again"."""
         if self._process is not None or self._ending:
             return
+        self._restart.stop()
         self._crashes = 0
-        if (running := find_running(self._home)) is not None:
-            self._use(running)
-        else:
-            self._launch()
+        self._find_or_launch()
 
     def link_opened(self) -> None:
         """The engine has answered over the API."""
@@ -99,7 +103,7 @@ class EngineProcess(QObject):
         running = find_running(self._home)
         if running is not None and running != self._found:
             self._use(running)
-        elif running is None and self._reached:
+        elif running is None and self._reached and self._settled():
             self._found = None
             self._send(EngineStopped(self.tr("The engine that was running has ended.")))
         elif running is None or not self._reached:
@@ -127,7 +131,18 @@ class EngineProcess(QObject):
     def _send(self, message: Message) -> None:
         self.message.emit(message)
 
+    def _settled(self) -> bool:
+        return self._found_since.elapsed() > SETTLED_AFTER_S * 1000
+
+    def _find_or_launch(self) -> None:
+        if (running := find_running(self._home)) is not None:
+            self._use(running)
+        else:
+            self._launch()
+
     def _use(self, running: ReadyFile) -> None:
+        if self._found is None:
+            self._found_since.start()
         self._found = running
         self._reached = False
         self._send(EngineFound())
@@ -144,6 +159,10 @@ class EngineProcess(QObject):
         program, *arguments = self._command
         process.setProgram(program)
         process.setArguments([*arguments, "--leased", "--ready-file", str(self._ready_file)])
+        if sys.platform != "win32":
+            # Ctrl-C in the terminal is for us; we end the engine in order.
+            own_session = QProcess.UnixProcessFlag.CreateNewSession
+            process.setUnixProcessParameters(own_session)
         process.setStandardInputFile(QProcess.nullDevice())
         process.setStandardOutputFile(QProcess.nullDevice())
         process.readyReadStandardError.connect(self._keep_stderr)
@@ -227,10 +246,11 @@ class EngineProcess(QObject):
         self._restart.start(int(RESTART_DELAYS_S[self._crashes - 1] * 1000))
 
     def _last_line(self) -> str:
-        """The last thing the engine wrote: by the rules of its commands, its error's sentence."""
-        lines = self._stderr.decode("utf-8", errors="replace").split("\n")
-        text = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        return text.removeprefix("shoal: ").removeprefix("Error: ")[:300]
+        """The sentence that the engine left, or else the last thing it wrote."""
+        lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines()]
+        told = [line.removeprefix(ERROR_PREFIX) for line in lines if line.startswith(ERROR_PREFIX)]
+        written = told or [line for line in lines if line]
+        return written[-1][:LONGEST_REASON] if written else ""
 
     def _end_harder(self) -> None:
         if self._process is None:

@@ -96,7 +96,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         EngineState.DRAINING,
     )
     free = state.command is None and not state.quitting
-    ours = state.owner is not Owner.FOUND
+    stays = state.owner is Owner.FOUND and not (status is not None and status.leased)
     return Overview(
         icon=icon,
         headline=headline,
@@ -120,7 +120,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         ),
         chat=Action(tr("&Open chat"), enabled=not state.quitting),
         quit=Action(
-            tr("&Quit Shoal") if ours else tr("&Quit (the engine keeps running)"),
+            tr("&Quit (the engine keeps running)") if stays else tr("&Quit Shoal"),
             enabled=not state.quitting,
         ),
         facts=_facts(status, tr) if status else (),

@@ -40,6 +40,7 @@ class SingleInstance(QObject):
         self._lock.setStaleLockTime(0)  # only a dead owner frees it, never its age
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._callers: list[QLocalSocket] = []
         self._server.newConnection.connect(self._on_connection)
 
     def claim(self) -> bool:
@@ -77,11 +78,17 @@ class SingleInstance(QObject):
 
     def _on_connection(self) -> None:
         while (socket := self._server.nextPendingConnection()) is not None:
-            socket.readyRead.connect(lambda socket=socket: self._on_wish(socket))
-            socket.disconnected.connect(socket.deleteLater)
+            self._callers.append(socket)
+            socket.readyRead.connect(self._on_wish)
+            socket.disconnected.connect(self._forget_the_gone)
 
-    def _on_wish(self, socket: QLocalSocket) -> None:
-        if socket.canReadLine() and socket.readLine().data() == RAISE:
-            socket.write(DONE)
-            socket.flush()
-            self.raised.emit()
+    def _on_wish(self) -> None:
+        for caller in self._callers:
+            if caller.canReadLine() and caller.readLine().data() == RAISE:
+                caller.write(DONE)
+                caller.flush()
+                self.raised.emit()
+
+    def _forget_the_gone(self) -> None:
+        gone = QLocalSocket.LocalSocketState.UnconnectedState
+        self._callers = [caller for caller in self._callers if caller.state() is not gone]

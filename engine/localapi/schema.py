@@ -110,6 +110,8 @@ class EngineStatus(_Answer):
     dropped_records: int = 0
     clock_offset_s: float | None = None
     """Our clock minus the swarm's median; None when no peer has told."""
+    leased: bool = False
+    """Whether the engine ends when its last lease closes; a service does not."""
     can_chat: bool = False
     """Whether the known stages cover the whole model, so that a request would find a route."""
 

@@ -64,6 +64,7 @@ class FakeEngine:
             worker_rss_bytes=620_000_000,
             kv_total_tokens=8192,
             kv_free_tokens=8192,
+            leased=options.leased,
             can_chat=options.state in ("serving", "idle"),
         )
 
@@ -161,7 +162,7 @@ class FakeEngine:
     async def do(self, request: web.Request) -> web.Response:
         wanted = await request.json()
         if "crash" in wanted:
-            sys.stderr.write("The worker has no memory left; close other programs.\n")
+            sys.stderr.write("shoal: The worker has no memory left; close other programs.\n")
             sys.stderr.flush()
             os._exit(wanted["crash"])
         if "fail_chat" in wanted:
@@ -239,7 +240,7 @@ def main() -> None:
     parser.add_argument("--fail-to-start", metavar="MESSAGE")
     options = parser.parse_args()
     if options.fail_to_start:
-        sys.stderr.write(f"{options.fail_to_start}\n")
+        sys.stderr.write(f"shoal: {options.fail_to_start}\n")
         sys.exit(1)
     asyncio.run(serve(options))
 

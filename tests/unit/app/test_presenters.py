@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from app.messages import (
+    ChatAsked,
+    ChatFailed,
+    ChatToken,
+    Command,
+    CommandFailed,
+    CommandSent,
+    ConnectionLost,
+    EngineCrashed,
+    EngineFound,
+    EngineStarting,
+    EngineStopped,
+    Message,
+    QuitAsked,
+    StatusArrived,
+)
+from app.presenters import ChatView, Icon, Overview, chat_view, model_name, overview
+from engine.localapi.schema import EngineState
+from tests.support.app_states import after, status
+
+NOW = datetime(2026, 3, 4, 18, 5, tzinfo=timezone(timedelta(hours=1)))
+
+
+def seen(*messages: Message) -> Overview:
+    return overview(after(*messages), NOW, str)
+
+
+def chat(*messages: Message) -> ChatView:
+    return chat_view(after(*messages), NOW, str)
+
+
+def told(**fields: Any) -> tuple[Message, ...]:
+    return EngineStarting(), StatusArrived(status(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "icon", "headline"),
+    [
+        (
+            {"state": "serving", "span": (10, 20)},
+            Icon.SERVING,
+            "Serving blocks 10–19 of SmolLM2-135M-Instruct",
+        ),
+        ({"state": "idle"}, Icon.IDLE, "Ready with all 30 blocks of SmolLM2-135M-Instruct"),
+        ({"state": "paused"}, Icon.PAUSED, "Paused until you resume"),
+        ({"state": "draining", "sessions": 2}, Icon.DRAINING, "Finishing 2 sessions, then pausing"),
+        ({"state": "draining", "sessions": 1}, Icon.DRAINING, "Finishing 1 session, then pausing"),
+        ({"state": "offline"}, Icon.OFFLINE, "Offline: no connection to the swarm"),
+        ({"state": "error"}, Icon.ERROR, "Shoal cannot serve"),
+        ({"state": "starting"}, Icon.STARTING, "Getting ready…"),
+        (
+            {
+                "state": "starting",
+                "progress": {
+                    "what": "Downloading X", "done": 58e6, "total": 138e6, "unit": "bytes"
+                },
+            },
+            Icon.STARTING,
+            "Downloading X: 42 % of 138 MB",
+        ),
+        (
+            {
+                "state": "starting",
+                "progress": {"what": "Loading blocks", "done": 15, "total": 30, "unit": "blocks"},
+            },
+            Icon.STARTING,
+            "Loading blocks: 50 %",
+        ),
+        (
+            {"state": "starting", "progress": {"what": "Joining", "done": 0, "total": 0}},
+            Icon.STARTING,
+            "Joining…",
+        ),
+    ],
+)  # fmt: skip
+def test_headline_and_icon_tell_the_state(
+    fields: dict[str, Any], icon: Icon, headline: str
+) -> None:
+    view = seen(*told(**fields))
+    assert (view.icon, view.headline) == (icon, headline)
+
+
+def test_every_state_of_the_engine_has_its_own_icon() -> None:
+    icons = {seen(*told(state=state)).icon for state in EngineState}
+    assert icons == set(Icon)
+
+
+@pytest.mark.parametrize(
+    ("after_now", "words"),
+    [
+        (timedelta(minutes=25), "Paused until 18:30 (25 min left)"),
+        (timedelta(seconds=20), "Paused until 18:05 (1 min left)"),
+        (timedelta(hours=13, minutes=5), "Paused until tomorrow 07:10 (13 h 5 min left)"),
+        (timedelta(days=5), "Paused until Mon 9 Mar, 18:05 (5 d left)"),
+        (timedelta(minutes=-1), "Paused until 18:04 (0 min left)"),
+    ],
+)
+def test_pause_with_an_end_says_when_and_how_long(after_now: timedelta, words: str) -> None:
+    assert seen(*told(state="paused", until=(NOW + after_now).timestamp())).headline == words
+
+
+def test_reason_is_shown_beside_the_state() -> None:
+    view = seen(*told(state="paused", reason="On battery power."))
+    assert view.detail == "On battery power."
+    assert view.tooltip == "Shoal\nPaused until you resume\nOn battery power."
+
+
+def test_running_engine_can_be_paused_both_ways_and_not_resumed() -> None:
+    view = seen(*told(state="serving"))
+    assert view.pause.visible
+    assert view.pause.enabled
+    assert view.finish.visible
+    assert not view.resume.visible
+
+
+def test_paused_engine_can_only_be_resumed() -> None:
+    view = seen(*told(state="paused"))
+    assert view.resume.visible
+    assert not view.pause.visible
+    assert not view.finish.visible
+
+
+def test_draining_engine_can_go_on_serving_or_pause_at_once() -> None:
+    view = seen(*told(state="draining"))
+    assert view.resume.label == "&Keep serving"
+    assert view.pause.label == "&Pause now"
+    assert not view.finish.visible
+
+
+def test_controls_wait_while_an_order_is_under_way() -> None:
+    view = seen(*told(), CommandSent(Command.PAUSE))
+    assert view.headline == "Pausing…"
+    assert not view.pause.enabled
+
+
+def test_refused_order_is_told() -> None:
+    assert seen(*told(), CommandFailed("The disk is full.")).detail == "The disk is full."
+
+
+def test_quit_says_when_the_engine_stays() -> None:
+    found = (EngineFound(), StatusArrived(status()))
+    assert seen(*told()).quit.label == "&Quit Shoal"
+    assert seen(*found).quit.label == "&Quit (the engine keeps running)"
+    leased = (EngineFound(), StatusArrived(status(leased=True)))
+    assert seen(*leased).quit.label == "&Quit Shoal"
+
+
+def test_crashed_engine_is_restarted_and_a_stopped_one_waits_for_the_person() -> None:
+    crashed = seen(*told(), EngineCrashed("No memory."))
+    assert crashed.headline == "Restarting the engine…"
+    assert not crashed.start.visible
+    stopped = seen(*told(), EngineStopped("No memory."))
+    assert stopped.icon is Icon.ERROR
+    assert stopped.detail == "No memory."
+    assert stopped.start.visible
+    assert stopped.start.label == "&Try again"
+
+
+def test_lost_engine_is_said_to_be_sought() -> None:
+    assert seen(*told(), ConnectionLost("x")).headline == "Reconnecting to the engine…"
+
+
+def test_nothing_can_be_chosen_while_quitting() -> None:
+    view = seen(*told(), QuitAsked())
+    assert not any(action.enabled for action in (view.pause, view.chat, view.quit))
+
+
+def test_facts_name_the_swarm_only_when_there_is_one() -> None:
+    solo = dict(seen(*told()).facts)
+    assert solo["Swarm"] == "none: solo on this computer"
+    assert "Other nodes" not in solo
+    swarm = dict(seen(*told(swarm="reef", peers=1204, tokens_served=48213)).facts)
+    assert swarm["Other nodes"] == "1,204"
+    assert swarm["Tokens served"] == "48,213"
+
+
+def test_chat_is_open_when_the_engine_has_a_route() -> None:
+    assert chat(*told()).can_send
+    assert chat(*told()).notice == ""
+    assert not chat(*told(can_chat=False)).can_send
+
+
+@pytest.mark.parametrize(
+    ("messages", "notice", "progress"),
+    [
+        ((EngineStarting(),), "Starting the engine…", -1.0),
+        (
+            told(
+                state="starting",
+                can_chat=False,
+                progress={"what": "Downloading X", "done": 1, "total": 4, "unit": "bytes"},
+            ),
+            "Downloading X: 25 % of 4 B",
+            0.25,
+        ),
+        (
+            told(state="paused", can_chat=False, reason="You paused it."),
+            "Paused until you resume. You paused it.",
+            None,
+        ),
+        (
+            told(state="offline", can_chat=False, reason="No bootstrap answers."),
+            "Offline: no connection to the swarm. No bootstrap answers.",
+            None,
+        ),
+    ],
+)
+def test_closed_chat_says_why(
+    messages: tuple[Message, ...], notice: str, progress: float | None
+) -> None:
+    view = chat(*messages)
+    assert not view.can_send
+    assert (view.notice, view.progress) == (notice, progress)
+
+
+def test_paused_chat_offers_to_resume() -> None:
+    assert chat(*told(state="paused", can_chat=False)).resume.visible
+
+
+def test_paused_node_can_chat_when_others_hold_the_model() -> None:
+    assert chat(*told(state="paused", can_chat=True)).can_send
+
+
+def test_live_line_tells_speed_count_model_and_place() -> None:
+    tokens = [ChatToken("x", at / 10) for at in range(84)]
+    assert (
+        chat(*told(), ChatAsked("?"), *tokens).live_line
+        == "10.0 tokens/s · 84 tokens · SmolLM2-135M-Instruct · solo"
+    )
+    assert chat(*told(), ChatAsked("?")).live_line == (
+        "Waiting for the first token… · SmolLM2-135M-Instruct · solo"
+    )
+
+
+def test_live_line_names_swarm_and_stages() -> None:
+    plan = [{"peer": f"Qm{i}", "start": i, "end": i + 1, "is_self": False} for i in range(3)]
+    assert chat(*told(swarm="reef", plan=plan)).live_line.endswith("reef, 3 stages")
+
+
+def test_answer_can_be_stopped_while_it_runs_and_only_then() -> None:
+    running = chat(*told(), ChatAsked("?"))
+    assert running.can_stop
+    assert not running.can_send
+    assert not chat(*told()).can_stop
+
+
+def test_failure_is_shown_in_the_engines_words() -> None:
+    assert chat(*told(), ChatAsked("?"), ChatFailed("No route.")).failure == "No route."
+
+
+def test_empty_conversation_says_who_reads_it() -> None:
+    assert "do not leave it" in chat(*told()).welcome
+    assert "secrets" in chat(*told(swarm="reef")).welcome
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct"),
+        ("/models/tiny/", "tiny"),
+        ("C:\\models\\tiny", "tiny"),
+        ("starter@0a1b2c", "starter"),
+    ],
+)
+def test_model_is_named_as_people_say_it(model: str, name: str) -> None:
+    assert model_name(model) == name

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.messages import EngineStarting, Message, StatusArrived
+from app.presenters import overview
+from app.windows.home import HomeWindow
+from tests.support.app_states import after, status
+
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
+NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(qtbot: QtBot) -> HomeWindow:
+    window = HomeWindow()
+    qtbot.addWidget(window)
+    hear(window, EngineStarting(), StatusArrived(status(tokens_served=48213)))
+    window.bring_up()
+    return window
+
+
+def hear(window: HomeWindow, *messages: Message) -> None:
+    window.show_view(overview(after(*messages), NOW, str))
+
+
+def test_window_shows_state_and_numbers(home: HomeWindow) -> None:
+    shown = [label.text() for label in home.findChildren(QLabel)]
+    assert "Ready with all 30 blocks of SmolLM2-135M-Instruct" in shown
+    assert "48,213" in shown
+
+
+def test_window_names_the_gnome_extension(home: HomeWindow) -> None:
+    shown = "".join(label.text() for label in home.findChildren(QLabel))
+    assert "AppIndicator" in shown
+    assert "https://extensions.gnome.org/extension/615/" in shown
+
+
+def test_buttons_tell_what_the_person_wants(home: HomeWindow, qtbot: QtBot) -> None:
+    for button, wanted in (
+        (home.pause, home.pause_wanted),
+        (home.finish, home.finish_wanted),
+        (home.chat, home.chat_wanted),
+        (home.quit, home.quit_wanted),
+    ):
+        with qtbot.waitSignal(wanted):
+            qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def test_only_fitting_controls_are_offered(home: HomeWindow) -> None:
+    assert home.pause.isVisible()
+    assert not home.resume.isVisible()
+    hear(home, EngineStarting(), StatusArrived(status(state="paused")))
+    assert home.resume.isVisible()
+    assert not home.pause.isVisible()
+
+
+def test_every_button_has_a_name(home: HomeWindow) -> None:
+    assert all(button.accessibleName() for button in home.findChildren(QPushButton))
