@@ -114,8 +114,9 @@ class _States:
 
     def close(self) -> None:
         """Give the lease up."""
-        self._lines.close()
+        self._lines.hang_up()
         self._thread.join()
+        self._lines.close()
 
     def _read(self) -> None:
         error: EngineError = EngineError("The engine has ended its event stream; see its log.")

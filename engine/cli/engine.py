@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from pathlib import Path
 
+from engine import config
 from engine.cli.commands import Commands
 from engine.cli.engine_arguments import add_engine_arguments, invite_text, overrides_of
 from engine.cli.quantities import positive
 from engine.core.errors import ConfigError
 from engine.localapi.running import Home
+from engine.node.options import EngineOptions
 
 
 def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
@@ -36,12 +39,6 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run it. Returns the exit code."""
-    import asyncio
-
-    from engine import config
-    from engine.node.options import EngineOptions
-    from engine.node.run import run as run_node
-
     home = Home.from_environment()
     options = EngineOptions(
         home=home,
@@ -56,4 +53,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if options.stages > 1 and args.no_stage:
         raise ConfigError("--stages and --no-stage contradict each other; use one of them.")
+    # Arguments are checked before torch and hivemind are loaded, which takes seconds.
+    from engine.node.run import run as run_node
+
     return asyncio.run(run_node(options))

@@ -73,10 +73,12 @@ class ProgressLine:
 def describe(status: EngineStatus) -> tuple[str, str]:
     """What an engine that cannot answer yet is doing, and how far it is."""
     if status.progress is not None:
-        return status.progress.what, shown_progress(status.progress)
+        return status.progress.what.removesuffix("."), shown_progress(status.progress)
+    if status.reason:
+        return status.reason.removesuffix("."), ""
     if status.state is EngineState.STARTING:
-        return status.reason or "Starting the engine", ""
-    return status.reason or f"The engine is {status.state}", ""
+        return "Starting the engine", ""
+    return "Waiting for stages that cover the whole model", ""
 
 
 def shown_progress(progress: Progress) -> str:

@@ -169,12 +169,17 @@ class EventLines:
             if not self._closed:
                 raise _unreachable(self._url, error) from error
 
-    def close(self) -> None:
-        """Hang up; also ends an iteration that waits in another thread."""
+    def hang_up(self) -> None:
+        """End an iteration that waits in another thread; `close` once it has ended."""
         self._closed = True
         if self._socket is not None:
             with suppress(OSError):  # the engine hung up first
                 self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Hang up; not while another thread iterates."""
+        self.hang_up()
+        self._response.close()
         self._connection.close()
 
     def __enter__(self) -> Self:

@@ -7,6 +7,7 @@ the last event stream opened with `lease=1` closes, so nothing outlives a parent
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 import sys
@@ -22,6 +23,9 @@ from engine.localapi.schema import ReadyFile
 
 ERROR_PREFIX: Final = "shoal: "
 """What the commands write before the one sentence of a failure."""
+
+_LAST_WORDS: Final = re.compile(r"shoal(?: engine)?: (?:error: )?(.+)")
+"""That sentence, or argparse's."""
 
 
 class EngineFailed(EngineError):
@@ -89,8 +93,8 @@ class EngineProcess:
         except OSError:
             lines = []
         for line in reversed(lines):
-            if line.startswith(ERROR_PREFIX):
-                return line.removeprefix(ERROR_PREFIX)
+            if match := _LAST_WORDS.fullmatch(line):
+                return match[1]
         return (
             f"The engine ended with status {self.process.returncode} and without a word; see "
             f"{self.home.log_file}."
