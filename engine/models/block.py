@@ -21,6 +21,7 @@ from engine.core.errors import ModelCorrupt
 from engine.core.plans import Span
 from engine.kv.cache import SequenceCache
 from engine.models.families import family_of, window_tokens
+from engine.models.packed_linear import pack_linears
 from engine.models.weights import load_tensors
 
 _ATTENTION = "shoal"
@@ -159,6 +160,7 @@ class BlockStack:
             tensors = load_tensors(directory, Span(block, block + 1), device, dtype)
             own = {name: tensors[name] for name in tensors if name.startswith(prefix)}
             fill(layer, {name.removeprefix(prefix): own[name] for name in own}, prefix)
+            pack_linears(layer)
             self._layers.append(layer.eval())
             progress(block + 1 - span.start, len(span))
 

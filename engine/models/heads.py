@@ -10,9 +10,11 @@ from torch.nn.functional import embedding, linear
 from transformers import PretrainedConfig
 
 from engine.core.errors import ModelCorrupt
+from engine.models import packed_linear
 from engine.models.block import fill
 from engine.models.families import family_of
 from engine.models.layout import EMBEDDING, LM_HEAD
+from engine.models.packed_linear import can_pack
 from engine.models.weights import load_tensors
 
 _NORM_PREFIX = "model.norm."
@@ -55,6 +57,12 @@ class Ends:
                 )
         self._embedding = tensors.get(EMBEDDING)  # [V, D]
         self._head = tensors.get(LM_HEAD)  # [V, D]
+        self._linear = linear
+        if self._head is not None and can_pack(self._head):
+            self._linear = packed_linear.linear
+            # oneDNN is faster even on the plain layout, which tied embeddings need for look-up.
+            if self._embedding is None or not config.tie_word_embeddings:
+                self._head = packed_linear.pack(self._head)
         self._norm: nn.Module | None = None
         if last:
             with torch.device("meta"):
@@ -73,4 +81,4 @@ class Ends:
         """[R, D] hidden states to [R, V] logits; only where norm and head are held."""
         assert self._head is not None
         assert self._norm is not None
-        return linear(self._norm(hidden), self._head)
+        return self._linear(self._norm(hidden), self._head)
