@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import secrets
+import socket
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ use_hivemind_log_handler("nowhere")
 logging.getLogger("hivemind").setLevel(logging.CRITICAL)
 
 STREAM_BUFFER_BYTES = 1 << 20
+_SOCKETS = Path("/tmp")  # noqa: S108 - paths of sockets must be short; only their owner may connect
 
 # Runs in the child before p2pd replaces it. Signal 9, because p2pd takes seconds to end politely.
 _LAUNCHER = """
@@ -73,10 +75,11 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         Raises:
             ConfigError: p2pd ended or did not get ready, most likely because of `listen`.
         """
+        _sweep_sockets()
         self = cls()
         token = secrets.token_urlsafe(8)
-        self._daemon_listen_maddr = Multiaddr(f"/unix/tmp/shoal-p2pd-{token}.sock")
-        self._client_listen_maddr = Multiaddr(f"/unix/tmp/shoal-node-{token}.sock")
+        self._daemon_listen_maddr = Multiaddr(f"/unix{_SOCKETS}/shoal-p2pd-{token}.sock")
+        self._client_listen_maddr = Multiaddr(f"/unix{_SOCKETS}/shoal-node-{token}.sock")
         arguments = cls._make_process_args(
             _binary(),
             autonat=not local,
@@ -220,6 +223,16 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
 
 def _binary() -> Path:
     return Path(hivemind_cli.__file__).with_name("p2pd")
+
+
+def _sweep_sockets() -> None:
+    """Remove the sockets that killed engines left behind: those that nobody answers."""
+    for path in _SOCKETS.glob("shoal-*.sock"):
+        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink()
 
 
 def _drop(writer: asyncio.StreamWriter) -> None:

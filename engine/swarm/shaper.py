@@ -12,6 +12,7 @@ from engine.swarm.transport import ByteStream
 
 _TIMER_BIAS_S = 0.0005
 """The event loop's timers are up to 1 ms late; asking for less centres the error on zero."""
+_PIECE_BYTES = 256 << 10
 
 
 class Shaper:
@@ -45,7 +46,7 @@ class _ShapedStream:
         self._stream = stream
         self._shaper = shaper
         self._clock = clock
-        self._travelling: deque[tuple[float, tuple[bytes | memoryview, ...]]] = deque()
+        self._travelling: deque[tuple[float, memoryview]] = deque()
         self._sent = asyncio.Event()
         self._broken = False
         self._carrier = asyncio.create_task(self._carry(), name="shaper")
@@ -56,11 +57,15 @@ class _ShapedStream:
 
     async def write(self, *buffers: bytes | memoryview) -> None:
         """See `ByteStream`; returns when the bytes are on the line."""
-        if self._broken:
-            raise PeerUnreachable("The stream broke.")
-        arrives_at_s = await self._shaper.serialise(sum(len(buffer) for buffer in buffers))
-        self._travelling.append((arrives_at_s, buffers))
-        self._sent.set()
+        for buffer in buffers:
+            view = memoryview(buffer)
+            # Piece by piece, as on a real line: each arrival is a sign of life.
+            for start in range(0, len(view), _PIECE_BYTES):
+                if self._broken:
+                    raise PeerUnreachable("The stream broke.")
+                piece = view[start : start + _PIECE_BYTES]
+                self._travelling.append((await self._shaper.serialise(len(piece)), piece))
+                self._sent.set()
 
     def close(self) -> None:
         """See `ByteStream`."""
@@ -74,9 +79,9 @@ class _ShapedStream:
                 while not self._travelling:
                     self._sent.clear()
                     await self._sent.wait()
-                arrives_at_s, buffers = self._travelling.popleft()
+                arrives_at_s, piece = self._travelling.popleft()
                 await _sleep(arrives_at_s - self._clock.monotonic_s())
-                await self._stream.write(*buffers)
+                await self._stream.write(piece)
         except PeerUnreachable:
             self.close()
 

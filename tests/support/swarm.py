@@ -20,7 +20,7 @@ ALICE, BOB, CAROL = PeerId("alice"), PeerId("bob"), PeerId("carol")
 
 def quick_config(**fields: object) -> SwarmConfig:
     """Time-outs that a test can wait for."""
-    quick = {"heartbeat_s": 0.05, "dead_after_s": 0.3, "open_timeout_s": 0.5}
+    quick = {"heartbeat_s": 0.1, "dead_after_s": 0.6, "open_timeout_s": 0.5}
     return SwarmConfig.model_validate({**quick, **fields})
 
 

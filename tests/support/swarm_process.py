@@ -13,27 +13,22 @@ from pathlib import Path
 from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
 from engine.protocol.frames import Frame, Kind
-from engine.swarm.handshake import Membership
 from engine.swarm.hivemind_transport import HivemindTransport
 from engine.swarm.links import Links
 from engine.swarm.peer import LOOPBACK, SwarmPeer
+from tests.support.swarm import PUBLIC
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--identity", type=Path, required=True)
     parser.add_argument("--bootstrap", action="append", default=[])
-    parser.add_argument("--swarm", default="swarm-a")
-    parser.add_argument("--key", default="")
     arguments = parser.parse_args()
     config = SwarmConfig(heartbeat_s=0.3, dead_after_s=1.5)
-    key = arguments.key.encode() or None
     peer = await SwarmPeer.start(
         arguments.identity, tuple(arguments.bootstrap), config, listen=LOOPBACK
     )
-    links = Links(
-        HivemindTransport(peer, config), config, SystemClock(), Membership(arguments.swarm, key)
-    )
+    links = Links(HivemindTransport(peer, config), config, SystemClock(), PUBLIC)
 
     def answer(source, frame):
         links.send(source, Frame(Kind.TOKENS, rows=frame.rows, ids=frame.ids))

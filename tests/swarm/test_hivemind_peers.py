@@ -129,12 +129,14 @@ async def test_peer_that_stands_still_is_noticed_within_its_limit(tmp_path):
                 os.kill(remote.process.pid, signal.SIGCONT)
 
 
-async def test_wrong_swarm_key_is_refused_across_processes(tmp_path):
-    async with peer_process(tmp_path, "--key", "k" * 32) as remote:
-        async with local_peer(tmp_path, remote.bootstrap) as peer:
-            async with local_node(peer, Membership("swarm-a", b"x" * 32)) as node:
-                with pytest.raises(StageRefused, match=NOT_A_MEMBER):
-                    await node.links.connect(remote.peer)
+async def test_wrong_swarm_key_is_refused_over_libp2p(tmp_path):
+    async with local_peer(tmp_path, name="one") as one, local_peer(tmp_path, name="two") as two:
+        async with (
+            local_node(one, Membership("swarm-a", b"k" * 32)),
+            local_node(two, Membership("swarm-a", b"x" * 32)) as stranger,
+        ):
+            with pytest.raises(StageRefused, match=NOT_A_MEMBER):
+                await stranger.links.connect(one.peer_id, one.announce_addresses())
 
 
 async def test_peers_find_each_other_through_a_third_without_addresses(tmp_path):

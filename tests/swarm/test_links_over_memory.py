@@ -15,6 +15,9 @@ from engine.swarm.gate import MAX_STREAMS_PER_PEER
 from engine.swarm.handshake import NOT_A_MEMBER, Membership
 from tests.support.swarm import ALICE, BOB, CAROL, eventually, memory_swarm
 
+BUSY_S = 0.3
+"""What a busy machine may add to a measured time."""
+
 
 def step(position: int = 0, payload_bytes: int = 0) -> Frame:
     ids = np.arange(3, dtype=np.int32)
@@ -59,10 +62,10 @@ async def test_connect_measures_distance_and_clocks():
     async with memory_swarm(ALICE, BOB) as swarm:
         swarm.network.delay(ALICE, BOB, 0.02)
         await swarm[ALICE].links.connect(BOB)
-        assert swarm[ALICE].links.rtt_s(BOB) == pytest.approx(0.04, abs=0.03)
-        assert swarm[ALICE].links.clock_offset_s() == pytest.approx(0, abs=0.02)
-        await asyncio.sleep(0.2)
-        assert swarm[ALICE].links.rtt_s(BOB) == pytest.approx(0.04, abs=0.03)
+        assert 0.04 <= swarm[ALICE].links.rtt_s(BOB) < 0.04 + BUSY_S
+        assert abs(swarm[ALICE].links.clock_offset_s()) < BUSY_S
+        swarm.network.delay(ALICE, BOB, 0.0)
+        await eventually(lambda: swarm[ALICE].links.rtt_s(BOB) < 0.04)  # and keeps measuring
 
 
 async def test_row_bytes_are_counted_per_peer():
@@ -93,7 +96,7 @@ async def test_cut_link_is_noticed_at_once_by_both_and_works_again_after():
         swarm[ALICE].links.send(BOB, step())
         await eventually(lambda: swarm[BOB].got)
         swarm.network.cut(ALICE, BOB)
-        await eventually(lambda: swarm[ALICE].lost and swarm[BOB].lost, within_s=0.2)
+        await eventually(lambda: swarm[ALICE].lost and swarm[BOB].lost, within_s=BUSY_S)
         swarm.network.heal(ALICE, BOB)
         await swarm[ALICE].links.connect(BOB)
         swarm[ALICE].links.send(BOB, step(9))
@@ -104,12 +107,12 @@ async def test_cut_link_is_noticed_at_once_by_both_and_works_again_after():
 async def test_silent_link_is_noticed_within_its_limit():
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)
-        await asyncio.sleep(0.5)  # longer than the limit: heartbeats keep an idle link alive
+        await asyncio.sleep(1.0)  # longer than the limit: heartbeats keep an idle link alive
         assert not swarm[ALICE].lost
         swarm.network.blackhole(ALICE, BOB)
         began = time.monotonic()
         await eventually(lambda: swarm[ALICE].lost and swarm[BOB].lost)
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 0.6 + BUSY_S
         assert "silent" in swarm[ALICE].lost[0][1]
 
 
@@ -291,11 +294,20 @@ async def test_shaped_link_takes_the_time_of_its_rate_and_delay():
     shape = LinkShape(rate_bytes_per_s=2_000_000, delay_s=0.05)
     async with memory_swarm(ALICE, BOB, shape=shape, dead_after_s=2.0) as swarm:
         await swarm[ALICE].links.connect(BOB)
-        assert swarm[ALICE].links.rtt_s(BOB) == pytest.approx(0.1, abs=0.03)
+        assert 0.099 < swarm[ALICE].links.rtt_s(BOB) < 0.1 + BUSY_S
         began = time.monotonic()
         for position in range(5):
             swarm[ALICE].links.send(BOB, step(position, payload_bytes=100_000))
         await eventually(lambda: len(swarm[BOB].got) == 5)
         # 5 × 100 KB at 2 MB/s leave in 0.25 s, overlapping with the delay of those before.
-        assert time.monotonic() - began == pytest.approx(0.30, abs=0.05)
+        assert 0.299 < time.monotonic() - began < 0.3 + BUSY_S
         assert [frame.rows[0].position for _, frame in swarm[BOB].got] == list(range(5))
+
+
+async def test_frame_that_takes_longer_than_the_silence_limit_still_arrives():
+    shape = LinkShape(rate_bytes_per_s=1_000_000)
+    async with memory_swarm(ALICE, BOB, shape=shape) as swarm:
+        swarm[ALICE].links.send(BOB, step(payload_bytes=1_500_000))  # 1.5 s; the limit is 0.6 s
+        await eventually(lambda: swarm[BOB].got)
+        assert not swarm[ALICE].lost
+        assert not swarm[BOB].lost
