@@ -104,7 +104,7 @@ class SwarmPeer:
             client_mode,
             clock or SystemClock(),
         )
-        await peer._launch()
+        await peer._launch(must_join=True)
         return peer
 
     @property
@@ -225,12 +225,14 @@ class SwarmPeer:
     async def restart(self) -> None:
         """Start a new daemon and DHT with the same identity, port and stream handlers.
 
+        When no bootstrap address answers it stays alone for now, and greets them again later.
+
         Raises:
-            PeerUnreachable: No bootstrap address answered.
+            PeerUnreachable: The new daemon does not answer.
             ConfigError: The port is taken by now.
         """
         await self.stop()
-        await self._launch()
+        await self._launch(must_join=False)
 
     async def stop(self) -> None:
         """End the DHT and the daemon; safe to call twice."""
@@ -251,7 +253,7 @@ class SwarmPeer:
             raise PeerUnreachable("Shoal's network process is not running; it is being restarted.")
         return self._node
 
-    async def _launch(self) -> None:
+    async def _launch(self, *, must_join: bool) -> None:
         local = all(is_loopback(address) for address in self._listen)
         self._daemon = await Daemon.launch(
             identity_file=self._identity_file,
@@ -264,7 +266,7 @@ class SwarmPeer:
             async with asyncio.timeout(self._config.open_timeout_s):
                 await self._start_dht()
             if self._initial_peers:
-                await self._bootstrap()
+                await self._join(must_join)
         except TimeoutError as error:
             await self.stop()
             raise PeerUnreachable("Shoal's network process does not answer; try again.") from error
@@ -301,6 +303,14 @@ class SwarmPeer:
             ports = {address.rpartition("/tcp/")[2] for address in self._addresses}
             if len(ports) == 1:
                 self._listen = (self._listen[0].removesuffix("0") + ports.pop(),)
+
+    async def _join(self, must_join: bool) -> None:
+        try:
+            await self._bootstrap()
+        except PeerUnreachable as error:
+            if must_join:
+                raise
+            _logger.warning("alone for now: %s", error)
 
     async def _bootstrap(self) -> None:
         self.clock_offset_s = await bootstrap.join(

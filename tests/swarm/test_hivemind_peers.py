@@ -191,6 +191,15 @@ async def test_dead_daemon_is_noticed_and_the_peer_starts_anew_at_the_same_addre
             await eventually(lambda: node_two.got)
 
 
+async def test_peer_that_starts_anew_without_its_bootstrap_waits_for_it(tmp_path):
+    async with local_peer(tmp_path, name="boot") as boot:
+        async with local_peer(tmp_path, boot.addresses(), "one") as one:
+            await boot.stop()
+            await one.restart()
+            assert one.neighbours == 0
+            assert one.addresses()
+
+
 async def test_bootstrap_that_does_not_answer_gives_a_sentence(tmp_path):
     gone = "/ip4/127.0.0.1/tcp/1/p2p/QmSynGbBny7aT8FHraxczBL6Si93eK7hgfsKz36DVSfKkr"
     began = time.monotonic()
