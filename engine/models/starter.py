@@ -88,7 +88,8 @@ def ensure_starter(
             return directory  # another process was faster
         if directory.exists():
             _log.warning("The converted model in %s is damaged; converting it again", directory)
-        require_free(models_dir, _CONVERTED_BYTES + _GGUF_BYTES)
+        fetched_bytes = _GGUF_BYTES if (models_dir / _GGUF_FILE).exists() else 0
+        require_free(models_dir, _CONVERTED_BYTES + _GGUF_BYTES - fetched_bytes)
         gguf_file = _fetched_gguf(models_dir, on_progress)
         _convert(gguf_file, models_dir, on_progress)
     if not _is_whole(directory, verify=False):
