@@ -200,7 +200,8 @@ class Client:
             lease_s = await self._open(route, sequences, attempt, opened, avoid)
             keeper = asyncio.create_task(self._keep(route, tuple(batch.sequences), lease_s / 3))
             self._links.send(route.first, _prompt_frame(sequences, attempt))
-            while not all(sequence.finished for sequence in sequences):
+            # A sequence has finished as soon as its last token arrives, which is before we tell of it.
+            while batch.news.qsize() or not all(sequence.finished for sequence in sequences):
                 yield await self._next(batch, route, avoid)
         finally:
             if keeper is not None:

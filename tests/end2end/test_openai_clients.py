@@ -13,16 +13,26 @@ from openai import OpenAI
 
 from tests.support.api_backend import ScriptedBackend, tiny_tokenizer
 from tests.support.api_server import Api, serving_in_thread
+from tests.support.real_engine import real_engine
+from tests.support.tiny_models import save_tiny
 
 HELLO = [{"role": "user", "content": "Hello, how are you today?"}]
 FIXED = {"temperature": 0, "seed": 7}
 
 
-@pytest.fixture(scope="module", params=["scripted"])
+@pytest.fixture(
+    scope="module", params=["scripted", pytest.param("real", marks=pytest.mark.end2end)]
+)
 def api(request, tmp_path_factory) -> Iterator[Api]:
-    tokenizer = tiny_tokenizer(tmp_path_factory.mktemp("tokenizer"))
-    with serving_in_thread(ScriptedBackend(tokenizer)) as serving:
-        yield serving
+    folder = tmp_path_factory.mktemp("engine")
+    if request.param == "scripted":
+        with serving_in_thread(ScriptedBackend(tiny_tokenizer(folder))) as serving:
+            yield serving
+        return
+    model = str(save_tiny("llama", folder / "model"))
+    with real_engine(folder / "home", "--model", model) as engine:
+        engine.wait(lambda status: status["can_chat"])
+        yield Api(engine.url, engine.token)
 
 
 @pytest.fixture
