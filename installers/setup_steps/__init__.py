@@ -1,0 +1,1 @@
+"""What `installers/bootstrap.py` does, one job a module; standard library only."""

@@ -1,0 +1,46 @@
+"""The checks of this repository: one list, the same on every machine and in CI."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("format", ("ruff", "format", "--check", ".")),
+    ("lint", ("ruff", "check", ".")),
+    ("imports", ("lint-imports",)),
+    ("types", ("mypy",)),
+    ("tests", ("pytest",)),
+)
+
+
+def run(root: Path, programs: Path, pytest_arguments: Sequence[str]) -> int:
+    """Run every check, or with arguments the chosen tests only.
+
+    Args:
+        root: The checkout.
+        programs: The environment's `bin`.
+        pytest_arguments: Handed to pytest.
+
+    Returns:
+        0 if all passed, else 1.
+    """
+    checks = CHECKS if not pytest_arguments else CHECKS[-1:]
+    environment = {**os.environ, "VIRTUAL_ENV": str(programs.parent)}
+    environment["PATH"] = os.pathsep.join((str(programs), os.environ.get("PATH", os.defpath)))
+    results, failed = [], False
+    for name, command in checks:
+        line = [*command, *pytest_arguments]
+        print(f"── {name}: {' '.join(line)}", flush=True)
+        started_s = time.monotonic()
+        status = subprocess.run(
+            [programs / line[0], *line[1:]], cwd=root, env=environment, check=False
+        ).returncode
+        failed = failed or status != 0
+        verdict = "ok" if status == 0 else "FAILED"
+        results.append(f"{name} {verdict} ({time.monotonic() - started_s:.1f} s)")
+    print(f"── checks: {', '.join(results)}", flush=True)
+    return int(failed)
