@@ -27,6 +27,11 @@ devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count(
 print(json.dumps([torch.__version__, torch.version.cuda, torch.get_num_threads(), devices]))
 """
 _LIBRARIES: Final = ("transformers", "hivemind", "aiohttp", "safetensors", "tokenizers", "gguf")
+_QT_PACKAGES: Final = (
+    "libegl1 libgl1 libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1 "
+    "libxcb-image0 libxcb-render-util0 libxcb-randr0 libxcb-shape0 libxcb-xinerama0 libxcb-xkb1 "
+    "libdbus-1-3 libfontconfig1 libglib2.0-0"
+)
 _TIME_ERROR: Final = 5
 """What adjtimex(2) returns while the clock is not synchronised."""
 _TIMEX_BYTES: Final = 512
@@ -100,8 +105,8 @@ def window(home: Home) -> Sequence[Check]:
     if problem is None:
         return [ok("Window", "Qt loads and there is a display")]
     advice = "Nothing, if the commands and the API are enough; else mend it"
-    if "lib" in problem:
-        advice += ": on Debian and Ubuntu `apt install libegl1 libgl1 libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1 libxcb-image0 libxcb-render-util0 libxcb-shape0 libxcb-xinerama0 libdbus-1-3 libfontconfig1`"
+    if ".so" in problem:
+        advice += f"; on Debian and Ubuntu: `apt install {_QT_PACKAGES}`"
     return [warn("Window", problem, advice + ".")]
 
 

@@ -74,7 +74,7 @@ def port(home: Home) -> Sequence[Check]:
         except OSError as error:
             advice = "Choose another one with --port or `api.port`, or stop what holds it."
             return [fail("Port", f"{wanted} cannot be used ({error.strerror})", advice)]
-    return [ok("Port", f"{wanted} is free" if wanted else "any free one is taken")]
+    return [ok("Port", f"{wanted} is free" if wanted else "a free one is chosen at each start")]
 
 
 def engine(home: Home) -> Sequence[Check]:
