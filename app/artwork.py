@@ -21,7 +21,8 @@ def icon(name: Icon) -> QIcon:
     """The icon `name`, drawn at every size that panels ask for."""
     result = QIcon()
     for size_px in SIZES_PX:
-        result.addPixmap(pixmap(name, size_px))
+        for mode in (QIcon.Mode.Normal, QIcon.Mode.Disabled):  # a state is never greyed out
+            result.addPixmap(pixmap(name, size_px), mode)
     return result
 
 

@@ -6,18 +6,16 @@ of the windows. Texts address a volunteer: what is going on, why, and what can b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
-from app.messages import Command, Ending
+from app.messages import Command
 from app.state import Answering, AppState, Owner, Process, Turn
+from app.words import Tr, end_of_pause, model_name, progress_words, share_of, size
 from engine.core.plans import Span
-from engine.localapi.schema import EngineState, EngineStatus, Progress
-
-Tr = Callable[[str], str]
+from engine.localapi.schema import EngineState, EngineStatus
 
 
 class Icon(StrEnum):
@@ -120,7 +118,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         ),
         chat=Action(tr("&Open chat"), enabled=not state.quitting),
         quit=Action(
-            tr("&Quit (the engine keeps running)") if stays else tr("&Quit Shoal"),
+            tr("&Quit (engine keeps running)") if stays else tr("&Quit Shoal"),
             enabled=not state.quitting,
         ),
         facts=_facts(status, tr) if status else (),
@@ -134,10 +132,8 @@ def chat_view(state: AppState, now: datetime, tr: Tr) -> ChatView:
     chat = state.chat
     answering = chat.answering is not Answering.NOT
     ready = status is not None and status.can_chat and not state.quitting
-    notice = "" if ready or answering else _sentence(headline, detail)
+    notice = "" if ready or answering else _why_closed(state, headline, detail, tr)
     paused = _is(status, EngineState.PAUSED)
-    if not ready and status is not None and not notice.strip():
-        notice = headline
     return ChatView(
         icon=icon,
         title=model_name(status.model) if status and status.model else "Shoal",
@@ -154,41 +150,6 @@ def chat_view(state: AppState, now: datetime, tr: Tr) -> ChatView:
         placeholder=tr("Ask anything") if ready else tr("You can type now and send later"),
         welcome=_who_reads(status, tr),
     )
-
-
-def model_name(model: str) -> str:
-    """The part of a model's name that people say: no owner, folder or content hash."""
-    return model.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1].split("@", 1)[0] or model
-
-
-def ending_note(ending: Ending | None, tr: Tr) -> str:
-    """What to write under an answer that did not end by itself; empty otherwise."""
-    match ending:
-        case Ending.STOPPED:
-            return tr("Stopped")
-        case Ending.LENGTH:
-            return tr("Cut off: the answer reached its length limit")
-        case Ending.FAILED:
-            return tr("Interrupted")
-        case Ending.COMPLETE | None:
-            return ""
-        case _:
-            assert_never(ending)
-
-
-def end_of_pause(until_unix_s: float | None, now: datetime, tr: Tr) -> str:
-    """`until you resume`, `until 18:30 (25 min left)`, `until Mon 3 Feb, 07:00 (2 d left)`."""
-    if until_unix_s is None:
-        return tr("until you resume")
-    end = datetime.fromtimestamp(until_unix_s, tz=now.tzinfo)
-    left = _duration(end - now, tr)
-    if end.date() == now.date():
-        moment = f"{end:%H:%M}"
-    elif end.date() == (now + timedelta(days=1)).date():
-        moment = tr("tomorrow {time}").format(time=f"{end:%H:%M}")
-    else:
-        moment = f"{end:%a} {end.day} {end:%b}, {end:%H:%M}"
-    return tr("until {moment} ({left} left)").format(moment=moment, left=left)
 
 
 def _state_words(state: AppState, now: datetime, tr: Tr) -> tuple[Icon, str, str]:
@@ -229,7 +190,8 @@ def _status_words(status: EngineStatus, now: datetime, tr: Tr) -> tuple[Icon, st
             return Icon.DRAINING, headline, status.reason
         case EngineState.PAUSED:
             headline = tr("Paused {end}").format(end=end_of_pause(status.until, now, tr))
-            return Icon.PAUSED, headline, status.reason
+            says_the_same = status.reason.rstrip(".").casefold() == headline.casefold()
+            return Icon.PAUSED, headline, "" if says_the_same else status.reason
         case EngineState.OFFLINE:
             return Icon.OFFLINE, tr("Offline: no connection to the swarm"), status.reason
         case EngineState.ERROR:
@@ -251,27 +213,17 @@ def _held(verb: str, status: EngineStatus, tr: Tr) -> str:
     )
 
 
-def progress_words(progress: Progress) -> str:
-    """`Downloading SmolLM2-135M-Instruct: 42 % of 138 MB`."""
-    if progress.total <= 0:
-        return f"{progress.what}…"
-    share = f"{progress.what}: {100 * _share(progress):.0f} %"
-    return f"{share} of {_bytes(progress.total)}" if progress.unit == "bytes" else share
-
-
 def _progress_share(state: AppState) -> float | None:
     if state.process is Process.STOPPED:
         return None
     if not state.linked or state.status is None:
         return -1.0
+    if state.status.state in (EngineState.IDLE, EngineState.SERVING):
+        return -1.0
     if state.status.state is not EngineState.STARTING:
         return None
     progress = state.status.progress
-    return _share(progress) if progress and progress.total > 0 else -1.0
-
-
-def _share(progress: Progress) -> float:
-    return min(max(progress.done / progress.total, 0.0), 1.0)
+    return share_of(progress) if progress and progress.total > 0 else -1.0
 
 
 def _live_line(state: AppState, tr: Tr) -> str:
@@ -299,6 +251,18 @@ def _through(status: EngineStatus, tr: Tr) -> str:
     return status.swarm
 
 
+def _why_closed(state: AppState, headline: str, detail: str, tr: Tr) -> str:
+    """Why nothing can be asked now."""
+    status = state.status if state.linked and not state.quitting else None
+    if status is not None and status.state in (EngineState.IDLE, EngineState.SERVING):
+        if status.swarm is None:
+            return tr("Almost ready…")
+        return tr(
+            "Nobody holds some of the model's blocks now. The chat opens when a node with them joins."
+        )
+    return _sentence(headline, detail)
+
+
 def _who_reads(status: EngineStatus | None, tr: Tr) -> str:
     if status is not None and status.swarm is None:
         return tr("The model runs on this computer alone: your messages do not leave it.")
@@ -318,7 +282,7 @@ def _facts(status: EngineStatus, tr: Tr) -> tuple[tuple[str, str], ...]:
     if status.swarm is not None:
         facts.insert(1, (tr("Other nodes"), f"{status.peers:,}"))
     if status.worker_rss_bytes:
-        facts.append((tr("Memory in use"), _bytes(status.worker_rss_bytes)))
+        facts.append((tr("Memory in use"), size(status.worker_rss_bytes)))
     return tuple(facts)
 
 
@@ -332,23 +296,3 @@ def _sentence(headline: str, detail: str) -> str:
 
 def _is(status: EngineStatus | None, state: EngineState) -> bool:
     return status is not None and status.state is state
-
-
-def _duration(left: timedelta, tr: Tr) -> str:
-    minutes = max(int(left.total_seconds() + 59) // 60, 0)
-    if minutes < 60:
-        return tr("{n} min").format(n=minutes)
-    if minutes < 48 * 60:
-        hours, rest = divmod(minutes, 60)
-        text = tr("{n} h").format(n=hours)
-        return f"{text} {tr('{n} min').format(n=rest)}" if rest else text
-    return tr("{n} d").format(n=minutes // (24 * 60))
-
-
-def _bytes(count: float) -> str:
-    value = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

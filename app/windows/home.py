@@ -20,7 +20,7 @@ from app.windows.looks import Looks, looks, style_sheet
 
 EXTENSION_URL = "https://extensions.gnome.org/extension/615/appindicator-support/"
 ICON_PX = 44
-WIDTH_PX = 500
+WIDTH_PX = 540
 
 
 class HomeWindow(QWidget):
@@ -51,8 +51,6 @@ class HomeWindow(QWidget):
         self.setObjectName("window")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle("Shoal")
-        self.setMinimumWidth(WIDTH_PX)
-        self.resize(WIDTH_PX, self.height())
         self._icon = QLabel()
         self._icon.setFixedSize(ICON_PX, ICON_PX)
         self._headline = QLabel(wordWrap=True)
@@ -104,7 +102,8 @@ class HomeWindow(QWidget):
 
     def bring_up(self) -> None:
         """Show the window before all others, as high as its text needs."""
-        self.resize(self.width(), self._column.heightForWidth(self.width()))
+        width = max(WIDTH_PX, self._column.minimumSize().width())
+        self.resize(width, self._column.heightForWidth(width))
         self.show()
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()

@@ -21,10 +21,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QTextBrowser, QWidget
 
-from app.presenters import ending_note
 from app.state import Role, Turn
 from app.windows.looks import Looks
 from app.windows.markdown import CODE_PADDING_PX, MarkdownTail, body_block_format, is_code
+from app.words import ending_note
 
 REDRAW_INTERVAL_MS = 50
 COLUMN_WIDTH_PX = 760

@@ -21,7 +21,8 @@ from app.messages import (
     QuitAsked,
     StatusArrived,
 )
-from app.presenters import ChatView, Icon, Overview, chat_view, model_name, overview
+from app.presenters import ChatView, Icon, Overview, chat_view, overview
+from app.words import model_name
 from engine.localapi.schema import EngineState
 from tests.support.app_states import after, status
 
@@ -112,6 +113,10 @@ def test_reason_is_shown_beside_the_state() -> None:
     assert view.tooltip == "Shoal\nPaused until you resume\nOn battery power."
 
 
+def test_reason_that_only_repeats_the_state_is_left_out() -> None:
+    assert seen(*told(state="paused", reason="Paused until you resume.")).detail == ""
+
+
 def test_running_engine_can_be_paused_both_ways_and_not_resumed() -> None:
     view = seen(*told(state="serving"))
     assert view.pause.visible
@@ -147,7 +152,7 @@ def test_refused_order_is_told() -> None:
 def test_quit_says_when_the_engine_stays() -> None:
     found = (EngineFound(), StatusArrived(status()))
     assert seen(*told()).quit.label == "&Quit Shoal"
-    assert seen(*found).quit.label == "&Quit (the engine keeps running)"
+    assert seen(*found).quit.label == "&Quit (engine keeps running)"
     leased = (EngineFound(), StatusArrived(status(leased=True)))
     assert seen(*leased).quit.label == "&Quit Shoal"
 
@@ -218,6 +223,11 @@ def test_closed_chat_says_why(
     view = chat(*messages)
     assert not view.can_send
     assert (view.notice, view.progress) == (notice, progress)
+
+
+def test_chat_without_a_route_says_what_it_waits_for() -> None:
+    assert chat(*told(can_chat=False)).notice == "Almost ready…"
+    assert "Nobody holds some" in chat(*told(can_chat=False, swarm="reef")).notice
 
 
 def test_paused_chat_offers_to_resume() -> None:
