@@ -37,6 +37,8 @@ ANSWER = (
     "That is all."
 )
 PING_S = 5.0
+FIRST_LEASE_LIMIT_S = 10.0
+"""The app may have been killed before it opened its event stream."""
 
 
 class FakeEngine:
@@ -103,6 +105,10 @@ class FakeEngine:
             self.asked["leases"] -= lease
             if lease and self.options.leased and not self.asked["leases"]:
                 self.over.set()
+
+    def end_unless_leased(self) -> None:
+        if not self.asked["leases"]:
+            self.over.set()
 
     async def pause(self, request: web.Request) -> web.Response:
         wanted = PauseRequest.model_validate_json(await request.text())
@@ -196,6 +202,8 @@ async def serve(options: argparse.Namespace) -> None:
     _announce(engine, Home.from_environment(), options.ready_file)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, engine.over.set)
+    if options.leased:
+        asyncio.get_running_loop().call_later(FIRST_LEASE_LIMIT_S, engine.end_unless_leased)
     await engine.over.wait()
     Home.from_environment().running_file.unlink(missing_ok=True)
     await runner.cleanup()
