@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -57,7 +58,7 @@ class Ends:
                 )
         self._embedding = tensors.get(EMBEDDING)  # [V, D]
         self._head = tensors.get(LM_HEAD)  # [V, D]
-        self._linear = linear
+        self._linear: Callable[[Tensor, Tensor], Tensor] = linear
         if self._head is not None and can_pack(self._head):
             self._linear = packed_linear.linear
             # oneDNN is faster even on the plain layout, which tied embeddings need for look-up.

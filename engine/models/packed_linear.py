@@ -23,7 +23,7 @@ def can_pack(weight: Tensor) -> bool:
         weight.device.type == "cpu"
         and weight.dtype in (torch.float32, torch.bfloat16)
         and platform.machine() in ("x86_64", "AMD64")
-        and torch.backends.mkldnn.is_available()
+        and torch._C._has_mkldnn
     )
 
 

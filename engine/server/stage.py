@@ -222,11 +222,11 @@ class Stage:
     def _checked(
         self, rows: Sequence[Row], ids: npt.NDArray[np.int32], hidden: Tensor | None
     ) -> list[_Session]:
+        if len({row.session for row in rows}) < len(rows) or not rows:
+            raise LocalProtocolError("A forward pass needs one row of each of its sessions.")
         for row in rows:
             self.check(row)
         sessions = [self._sessions[row.session] for row in rows]
-        if len({row.session for row in rows}) < len(rows) or not rows:
-            raise LocalProtocolError("A forward pass needs one row of each of its sessions.")
         if len({session.span for session in sessions}) > 1:
             raise LocalProtocolError("The rows of a forward pass must use the same blocks.")
         if sum(row.count for row in rows) != len(ids):
