@@ -43,10 +43,13 @@ class Batch:
     sequences: dict[SessionId, Sequence]
     prefill_tokens: int
     """Tokens that must be computed before the first news; 0 once there was any."""
+    has_failed: bool = False
     news: asyncio.Queue[tuple[int, TokenEvent] | Failure] = field(default_factory=asyncio.Queue)
 
     def receive(self, row: Row, token: int, logprobs: TokenLogprobs | None) -> None:
         """Take in a new token; duplicates and stale rows are ignored."""
+        if self.has_failed:
+            return  # nobody reads on; the next route will give this token again
         sequence = self.sequences.get(row.session)
         if sequence is None or sequence.finished or row.position != len(sequence.ids):
             return
@@ -62,4 +65,5 @@ class Batch:
 
     def fail(self, error: EngineError, peer: PeerId | None) -> None:
         """End the batch's attempt with `error`."""
+        self.has_failed = True
         self.news.put_nowait(Failure(error, peer))

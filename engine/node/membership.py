@@ -17,6 +17,7 @@ from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ModelCorrupt, PeerUnreachable
 from engine.core.plans import Span
+from engine.core.snapshot import SwarmSnapshot
 from engine.localapi.running import Home
 from engine.localapi.schema import Progress
 from engine.models.layout import ModelFiles
@@ -60,6 +61,24 @@ class Serving:
     client: Client
     stage: StageRunner | None
     handler: StageHandler
+
+
+class View:
+    """The swarm as requests from here see it: the directory's, and our own stage as it is now."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.stage: StageRunner | None = None
+
+    def snapshot(self) -> SwarmSnapshot:
+        """See `engine.client.client.SwarmView`."""
+        snapshot = self._directory.snapshot()
+        return snapshot if self.stage is None else self.stage.overlay(snapshot)
+
+    async def refresh(self) -> SwarmSnapshot:
+        """See `engine.client.client.SwarmView`."""
+        await self._directory.refresh()
+        return self.snapshot()
 
 
 class Membership:
@@ -151,7 +170,8 @@ class Membership:
             joined.peer, config.swarm, clock, self._link_membership, spec.model_id
         )
         handler = StageHandler(joined.links, clock, config.stage, self._on_change)
-        client = Client(joined.links, directory, spec, config.client, clock)
+        view = View(directory)
+        client = Client(joined.links, view, spec, config.client, clock)
         directory.watch(lambda snapshot: self._on_change())
         stage: StageRunner | None = None
         try:
@@ -169,6 +189,7 @@ class Membership:
                     clock,
                     self._on_change,
                 )
+                view.stage = stage
             self.progress = None
             self.serving = Serving(files, tokenizer, directory, client, stage, handler)
             self._on_change()

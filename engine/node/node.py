@@ -39,7 +39,9 @@ logger = logging.getLogger(__name__)
 RETRY_S = 10.0
 WATCH_S = 1.0
 """Counters in the status are at most this old for those who watch."""
-LEASE_GRACE_S = 2.0
+FIRST_LEASE_S = 60.0
+"""A leased engine whose owner never comes, because it was killed meanwhile, ends after this."""
+LEASE_GRACE_S = 1.0
 """A leased engine outlives its last lease by this: a reload of the window is no reason to end."""
 PAUSE_TEXT = "Paused until you resume."
 
@@ -48,8 +50,17 @@ class Node:
     """One engine. `start` and `stop` bound its life; the rest is `engine.http.backend.Backend`."""
 
     def __init__(
-        self, home: Home, config: Config, compute: Compute, invite: Invite | None, clock: Clock
+        self,
+        home: Home,
+        config: Config,
+        compute: Compute,
+        invite: Invite | None,
+        clock: Clock,
+        *,
+        leased: bool,
     ) -> None:
+        """A `leased` engine ends with its last lease."""
+        self._leased = leased
         self._home = home
         self._config = config
         self._compute = compute
@@ -68,22 +79,27 @@ class Node:
         self._tokens_used = 0
         self.ended = asyncio.Event()
         """Set when somebody has asked the engine to end."""
-        self.leased = False
-        """End with the last lease."""
         self.api_url = ""
 
     # Life -----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to join, prepare and serve; `status` tells how it goes."""
-        self._life = asyncio.create_task(self._live(self._membership, None), name="membership")
+        self._begin_life(None)
+        if self._leased:
+            loop = asyncio.get_running_loop()
+            self._lease_timer = loop.call_later(FIRST_LEASE_S, self.quit)
+
+    def _begin_life(self, joined: asyncio.Future[None] | None) -> None:
+        self._life = asyncio.create_task(self._live(self._membership, joined), name="membership")
 
     async def stop(self) -> None:
         """Leave the swarm and end the worker."""
         self.ended.set()
         self._notify()
-        if self._resume_timer is not None:
-            self._resume_timer.cancel()
+        for timer in (self._resume_timer, self._lease_timer):
+            if timer is not None:
+                timer.cancel()
         await self._end_life()
 
     async def _live(self, membership: Membership, joined: asyncio.Future[None] | None) -> None:
@@ -250,7 +266,7 @@ class Node:
     def lease_closed(self) -> None:
         """See `Backend`."""
         self._leases -= 1
-        if self.leased and self._leases == 0:
+        if self._leased and self._leases == 0:
             loop = asyncio.get_running_loop()
             self._lease_timer = loop.call_later(LEASE_GRACE_S, self.quit)
 
@@ -336,7 +352,7 @@ class Node:
             await self._end_life()
             self._membership = self._new_membership(invite)
             joined: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._life = asyncio.create_task(self._live(self._membership, joined))
+            self._begin_life(joined)
             try:
                 await joined
                 if invite is None:
@@ -346,7 +362,7 @@ class Node:
             except BaseException:
                 await self._end_life()
                 self._membership = self._new_membership(old)
-                self.start()
+                self._begin_life(None)
                 raise
             return self.swarm_info()
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from engine.config import Config
 from engine.core.clock import SystemClock
 from engine.core.errors import ConfigError
+from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
 from engine.http.server import ApiServer, serve
 from engine.localapi.lock import engine_lock
@@ -25,7 +26,6 @@ from engine.node.local_stages import LocalStages
 from engine.node.node import Node
 from engine.node.options import EngineOptions
 from engine.planner.placement import even_spans
-from engine.server.lifetime import die_with_parent
 from engine.swarm import invites
 from engine.swarm.invites import Invite
 
@@ -55,8 +55,7 @@ async def run(options: EngineOptions) -> int:
         further: Sequence[Span] = ()
         if options.stages > 1:
             config, invite, further = await _cut(options, machine)
-        node = Node(home, config, machine, invite, SystemClock())
-        node.leased = options.leased
+        node = Node(home, config, machine, invite, SystemClock(), leased=options.leased)
         stages = LocalStages(home)
         server = await serve(node, token, config.api)
         try:

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum, auto
 
 from engine import __version__
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, WorkerFailed
-from engine.core.snapshot import StageInfo, StageState
+from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder, WorkerProcess
@@ -124,6 +125,15 @@ class StageRunner:
             addresses=self._peer.announce_addresses(),
             version=__version__,
         )
+
+    def overlay(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
+        """The swarm as the snapshot has it, with ourselves as we are now.
+
+        Announcements travel for seconds; about ourselves we know at once.
+        """
+        others = tuple(stage for stage in snapshot.stages if stage.peer != self._peer.peer_id)
+        own = (self.info(StageState.ONLINE),) if self.phase is Phase.ONLINE else ()
+        return replace(snapshot, stages=(*others, *own))
 
     async def _serve_forever(self) -> None:
         crashes = 0

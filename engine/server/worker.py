@@ -18,11 +18,11 @@ import torch
 
 from engine.core.errors import EngineError
 from engine.core.ids import SessionId
+from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Dtype, Row, RowFlags
-from engine.server.lifetime import die_with_parent
 from engine.server.link import Message, SharedRegions, WorkerSocket
 from engine.server.stage import Stage
 

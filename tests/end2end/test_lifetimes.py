@@ -1,0 +1,140 @@
+"""Nothing is left behind, and pausing really gives the machine back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.localapi.client import ApiFailed
+from tests.support.real_engine import RealEngine, eventually, gone, real_engine
+from tests.support.tiny_models import save_tiny
+
+pytestmark = pytest.mark.end2end
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("tiny")
+    save_tiny("llama", directory, max_position_embeddings=4096)
+    return str(directory)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_killed_engine_leaves_no_process_behind(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny, "--stages", "2") as engine:
+        engine.wait(lambda status: len(status["plan"]) == 2)
+        family = engine.family()
+        # Two engines, each with a worker and a libp2p daemon.
+        assert len(family) >= 6
+        kill(engine.process.pid)
+        assert gone(family, 5.0) == []
+
+
+def test_engine_ends_when_the_last_lease_is_gone(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny, leased=True) as engine:
+        with engine.api.stream("GET", "/shoal/v1/events?lease=1"):
+            engine.wait_state("idle")
+            family = engine.family()
+        assert gone(family, 5.0) == []
+
+
+def test_killed_worker_is_started_again_and_serves(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        before = engine.wait_state("idle")
+        text = engine.complete("Hello")
+        kill(before["worker_pid"])
+        after = engine.wait(
+            lambda s: s["state"] == "idle" and s["worker_pid"] not in (None, before["worker_pid"])
+        )
+        assert not psutil.pid_exists(before["worker_pid"])
+        assert after["worker_rss_bytes"] > 0
+        assert engine.complete("Hello")["choices"] == text["choices"]
+
+
+def test_killed_daemon_is_started_again_and_serves(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny, "--stages", "2") as engine:
+        engine.wait(lambda status: len(status["plan"]) == 2)
+        text = engine.complete("Hello")
+        (daemon,) = [p for p in psutil.Process(engine.process.pid).children() if "p2pd" in p.name()]
+        kill(daemon.pid)
+
+        def answer() -> object:
+            try:
+                return engine.complete("Hello")["choices"]
+            except ApiFailed as error:
+                return str(error)
+
+        eventually(answer, lambda got: got == text["choices"], 60)
+
+
+def pause(engine: RealEngine, **fields: object) -> dict[str, object]:
+    return engine.api.call("POST", "/shoal/v1/pause", fields)
+
+
+def test_pause_gives_the_memory_back_and_resume_serves_again(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        worker_pid = engine.wait_state("idle")["worker_pid"]
+        text = engine.complete("Hello")
+        started = time.monotonic()
+        status = pause(engine)
+        assert not psutil.pid_exists(worker_pid)
+        assert time.monotonic() - started < 2
+        assert (status["state"], status["worker_rss_bytes"], status["until"]) == ("paused", 0, None)
+        assert status["reason"] == "Paused until you resume."
+        with pytest.raises(ApiFailed, match="Shoal is paused"):
+            engine.complete("Hello")
+        engine.api.call("POST", "/shoal/v1/resume")
+        engine.wait_state("idle")
+        assert engine.complete("Hello")["choices"] == text["choices"]
+
+
+def test_timed_pause_says_its_end_and_ends_by_itself(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        status = pause(engine, seconds=2.0)
+        assert 0 < float(str(status["until"])) - time.time() <= 2  # noqa: TID251 - the person's clock
+        engine.wait_state("idle")
+
+
+def test_finish_then_pause_lets_the_answer_end(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        body = {
+            "prompt": "Hello",
+            "max_tokens": 1500,
+            "temperature": 1.5,
+            "stream": True,
+            "seed": 1,
+        }
+        with engine.api.stream("POST", "/v1/completions", body) as events:
+            lines = iter(events)
+            next(lines)
+            assert pause(engine, finish_first=True)["state"] == "draining"
+            rest = list(lines)
+        assert any('"finish_reason":"' in line.replace(": ", ":") for line in rest)
+        engine.wait_state("paused", timeout_s=5)
+
+
+def test_client_that_hangs_up_frees_its_session_at_once(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        body = {
+            "prompt": "Hello",
+            "max_tokens": 3000,
+            "temperature": 1.5,
+            "stream": True,
+            "seed": 1,
+        }
+        with engine.api.stream("POST", "/v1/completions", body) as events:
+            next(iter(events))
+            assert engine.status()["sessions"] == 1
+            events.hang_up()
+        engine.wait(lambda status: status["sessions"] == 0, timeout_s=1)

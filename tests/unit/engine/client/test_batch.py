@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from engine.client.batch import Batch, Failure, Sequence
+from engine.core.errors import PeerUnreachable
+from engine.core.generation import FinishReason
+from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Row, RowFlags
+
+
+def batch() -> tuple[Batch, Sequence]:
+    sequence = Sequence(0, [1, 2, 3], 3, 10, SamplingParams())
+    return Batch({sequence.session: sequence}, 3), sequence
+
+
+def test_tokens_are_appended_in_order_and_repeated_ones_ignored() -> None:
+    news, sequence = batch()
+    for position, token in [(3, 7), (3, 8), (4, 9), (9, 1)]:
+        news.receive(Row(sequence.session, position, 1), token, None)
+    assert sequence.ids == [1, 2, 3, 7, 9]
+    assert news.news.qsize() == 2
+
+
+def test_last_token_finishes_the_sequence() -> None:
+    news, sequence = batch()
+    news.receive(Row(sequence.session, 3, 1, 0, RowFlags.EOS), 2, None)
+    news.receive(Row(sequence.session, 4, 1), 5, None)
+    assert sequence.finished
+    _, event = news.news.get_nowait()
+    assert event.finish is FinishReason.STOP
+    assert news.news.empty()
+
+
+def test_token_that_arrives_after_the_failure_is_left_for_the_next_route() -> None:
+    news, sequence = batch()
+    news.fail(PeerUnreachable("gone"), None)
+    news.receive(Row(sequence.session, 3, 1), 7, None)
+    assert sequence.ids == [1, 2, 3]
+    assert isinstance(news.news.get_nowait(), Failure)
+    assert news.news.empty()
