@@ -1,4 +1,4 @@
-"""The KV cache of one sequence: two preallocated tensors, written in place."""
+"""The KV cache of one sequence: one preallocated tensor, written in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SequenceCache:
         device: Where the blocks compute.
     """
 
-    __slots__ = ("capacity_tokens", "keys", "length", "num_bytes", "values")
+    __slots__ = ("_blocks", "capacity_tokens", "length", "num_bytes")
 
     def __init__(
         self,
@@ -34,26 +34,27 @@ class SequenceCache:
         device: torch.device,
     ) -> None:
         storage = torch.empty(
-            2, num_blocks, num_kv_heads, capacity_tokens, head_dim, dtype=dtype, device=device
+            num_blocks, 2 * num_kv_heads, capacity_tokens, head_dim, dtype=dtype, device=device
         )
-        self.keys: tuple[Tensor, ...] = storage[0].unbind()
-        """Per block, [K, capacity, d]."""
-        self.values: tuple[Tensor, ...] = storage[1].unbind()
-        """Per block, [K, capacity, d]."""
+        self._blocks = storage.unbind()  # each [2K, capacity, d]: the heads' keys, then values
         self.capacity_tokens = capacity_tokens
         self.num_bytes: int = storage.nbytes
         self.length = 0
         """Tokens held, the same in every block between forward passes."""
 
-    def write(self, block: int, position: int, key: Tensor, value: Tensor) -> None:
+    def put(self, block: int, position: int, new: Tensor) -> tuple[Tensor, Tensor]:
         """Store T tokens of one block from `position` on; `length` is the caller's to move.
 
         Args:
             block: Index within the span.
-            position: Place of the first token.
-            key: [K, T, d].
-            value: [K, T, d].
+            position: S, place of the first token.
+            new: Keys of all heads, then values, [T, 2K, d].
+
+        Returns:
+            Keys and values up to the last new token, each [1, K, S + T, d], not copied.
         """
-        end = position + key.shape[1]
-        self.keys[block][:, position:end] = key
-        self.values[block][:, position:end] = value
+        T = new.shape[0]
+        held = self._blocks[block].narrow(1, 0, position + T)  # [2K, S + T, d]
+        held.narrow(1, position, T).copy_(new.transpose(0, 1))
+        keys, values = held.unsqueeze(0).chunk(2, dim=1)
+        return keys, values

@@ -1,30 +1,32 @@
-"""Blocks: `transformers` decoder layers over our own cache and attention.
+"""Blocks: the weights and the arithmetic of `transformers` decoder layers, over our own cache.
 
 Rows of different sequences lie packed in one [N, D] tensor. Everything but attention treats tokens
 alike and runs on the whole; attention runs row by row, each over its own sequence's cache, so a
 row's result never depends on its neighbours.
+
+The layer is built by `transformers` and takes the weights; the pass through it is written out here,
+because that halves the operations of a decode step and packs rows without padding. Parts that it
+would not visit are refused, and tests hold it to the reference in every family.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface, PretrainedConfig
+from torch.nn.functional import rms_norm, scaled_dot_product_attention
 
-from engine.core.errors import ModelCorrupt
-from engine.core.plans import Span
+from engine.core.errors import ModelCorrupt, ModelError
 from engine.kv.cache import SequenceCache
-from engine.models.families import family_of, window_tokens
-from engine.models.packed_linear import pack_linears
-from engine.models.weights import load_tensors
+from engine.models.linear import fast_linear
 
-_ATTENTION = "shoal"
+_PARTS = {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"}
+_ATTENTION_PARTS = {"q_proj", "k_proj", "v_proj", "o_proj"}
+_HEAD_NORMS = {"q_norm", "k_norm"}
+_MLP_PARTS = {"gate_proj", "up_proj", "down_proj", "act_fn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,164 +42,160 @@ class PackedRow:
     """S: tokens of the sequence that lie before it in the cache."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PackedRows:
-    """The rows of one forward pass; stands where a decoder layer expects its cache."""
+    """The rows of one forward pass, and what all its blocks share."""
 
     rows: Sequence[PackedRow]
-    first_block: int
-    """The model's number of the block that is first in these rows' caches."""
+    cos: Tensor
+    """[N, 1, d]."""
+    sin: Tensor
+    """[N, 1, d], its first half negated: x cos + swap(x) sin rotates, swap exchanging halves."""
     _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
 
-    def update(self, key: Tensor, value: Tensor, layer_idx: int, **_: Any) -> tuple[Tensor, Tensor]:
-        """Store the new keys and values, [1, K, N, d], in each row's own cache."""
-        block = layer_idx - self.first_block
-        for row in self.rows:
-            tokens = slice(row.start, row.start + row.count)
-            row.cache.write(block, row.position, key[0, :, tokens], value[0, :, tokens])
-        return key, value
+    def rotate_(self, heads: Tensor) -> None:
+        """Turn queries or keys, [N, heads, d], to their positions, in place."""
+        first, second = heads.chunk(2, dim=-1)
+        swapped = torch.cat((second, first), dim=-1)
+        heads.mul_(self.cos).addcmul_(swapped, self.sin)
 
-    def mask(self, row: PackedRow, window: int | None, like: Tensor) -> Tensor:
+    def mask(self, row: PackedRow, window: int | None) -> Tensor:
         """What to add to the scores of a row with more than one token, [T, S + T]."""
         key = (row.count, row.position, window)
         if key not in self._masks:
-            new = torch.arange(row.position, row.position + row.count, device=like.device)[:, None]
-            old = torch.arange(row.position + row.count, device=like.device)[None, :]
-            seen = old <= new
+            device, dtype = self.cos.device, self.cos.dtype
+            new = torch.arange(row.position, row.position + row.count, device=device)[:, None]
+            old = torch.arange(row.position + row.count, device=device)[None, :]
+            hidden = old > new
             if window is not None:
-                seen &= old > new - window
-            self._masks[key] = torch.zeros(
-                seen.shape, dtype=like.dtype, device=like.device
-            ).masked_fill_(~seen, -torch.inf)
+                hidden |= old <= new - window
+            self._masks[key] = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(
+                hidden, -torch.inf
+            )
         return self._masks[key]
 
 
-def attend(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    *,
-    scaling: float,
-    rows: PackedRows,
-    window: int | None,
-    **_: Any,
-) -> tuple[Tensor, None]:
-    """Attention of packed rows, each to its own sequence; called by the decoder layer.
+class Block:
+    """One decoder layer.
 
     Args:
-        module: The layer's attention module.
-        query: [1, H, N, d].
-        key: Already in the rows' caches.
-        value: Already in the rows' caches.
-        attention_mask: Not used: causality follows from the rows.
-        scaling: Factor of the scores.
-        rows: Whose tokens these are.
-        window: Tokens that each sees, itself included; None: all before it.
-
-    Returns:
-        [1, N, H, d], and no attention weights.
-    """
-    H, N, d = query.shape[1:]
-    block = module.layer_idx - rows.first_block  # type: ignore[operator]
-    out = query.new_empty(1, N, H, d)
-    for row in rows.rows:
-        end = row.position + row.count
-        first = 0 if window is None else max(0, row.position + 1 - window)
-        keys = row.cache.keys[block][None, :, first:end]  # [1, K, S + T, d]
-        values = row.cache.values[block][None, :, first:end]
-        queries = query[:, :, row.start : row.start + row.count]  # [1, H, T, d]
-        mask = None
-        if row.count > 1:
-            mask = rows.mask(row, window, query)[:, first:]
-        result = scaled_dot_product_attention(
-            queries, keys, values, mask, scale=scaling, enable_gqa=True
-        )
-        out[:, row.start : row.start + row.count] = result.transpose(1, 2)
-    return out, None
-
-
-AttentionInterface.register(_ATTENTION, attend)
-
-
-class BlockStack:
-    """The blocks of one span, with their weights.
-
-    Args:
-        directory: The model's files.
-        config: What `families.read_config` returned for them.
-        span: Blocks to load.
-        dtype: Of weights and arithmetic.
-        device: Where to compute.
-        progress: Told (blocks loaded, blocks in all) after each.
+        layer: With its weights, which this takes over.
+        window: Tokens that each token sees, itself included; None: all before it.
 
     Raises:
-        ModelCorrupt: Weights are missing, unknown, or of another shape.
+        ModelError: The layer has parts that this would not compute.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        config: PretrainedConfig,
-        span: Span,
-        *,
-        dtype: torch.dtype,
-        device: torch.device,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self.span = span
-        self._device = device
-        config._attn_implementation = _ATTENTION
-        family = family_of(config.model_type)
-        self._rotary = family.part("RotaryEmbedding")(config).to(device)
-        self._layers: list[nn.Module] = []
-        self._windows = [window_tokens(config, block) for block in range(span.start, span.end)]
-        for block in range(span.start, span.end):
-            with torch.device("meta"):
-                layer = family.part("DecoderLayer")(config, layer_idx=block)
-            prefix = f"model.layers.{block}."
-            tensors = load_tensors(directory, Span(block, block + 1), device, dtype)
-            own = {name: tensors[name] for name in tensors if name.startswith(prefix)}
-            fill(layer, {name.removeprefix(prefix): own[name] for name in own}, prefix)
-            pack_linears(layer)
-            self._layers.append(layer.eval())
-            progress(block + 1 - span.start, len(span))
+    def __init__(self, layer: Any, window: int | None) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        attention_parts = _names(attention)
+        if (
+            _names(layer) != _PARTS
+            or attention_parts - _HEAD_NORMS != _ATTENTION_PARTS
+            or _names(mlp) != _MLP_PARTS
+        ):
+            raise ModelError("The model's blocks have parts that Shoal does not know.")
+        self._window = window
+        self._scaling: float = attention.scaling
+        self._head_dim: int = attention.head_dim
+        self._group: int = attention.num_key_value_groups
+        self._norm_attention = _norm(layer.input_layernorm)
+        self._norm_mlp = _norm(layer.post_attention_layernorm)
+        self._norm_heads = (
+            (_norm(attention.q_norm), _norm(attention.k_norm))
+            if attention_parts & _HEAD_NORMS
+            else None
+        )
+        inputs = (attention.q_proj, attention.k_proj, attention.v_proj)
+        self._kv_heads: int = attention.k_proj.out_features // self._head_dim
+        biases = [part.bias for part in inputs if part.bias is not None]
+        self._qkv = fast_linear(
+            torch.cat([part.weight for part in inputs]), torch.cat(biases) if biases else None
+        )
+        self._out = fast_linear(attention.o_proj.weight, attention.o_proj.bias)
+        self._gate = fast_linear(mlp.gate_proj.weight, mlp.gate_proj.bias)
+        self._up = fast_linear(mlp.up_proj.weight, mlp.up_proj.bias)
+        self._down = fast_linear(mlp.down_proj.weight, mlp.down_proj.bias)
 
-    def forward(self, hidden: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:
-        """Run the blocks of `span`, a part of ours, on packed rows.
+    def forward(self, x: Tensor, packed: PackedRows, index: int) -> Tensor:
+        """Run the block on packed rows.
 
         Args:
-            hidden: [N, D].
-            rows: Cover the N tokens in order; their caches are for exactly `span`.
-            span: The model's numbers.
+            x: [N, D].
+            packed: Cover the N tokens in order.
+            index: The block's place in the rows' caches, where their keys and values go.
 
         Returns:
-            [N, D]; keys and values are in the caches, whose lengths are the caller's to move.
+            [N, D].
         """
-        packed = PackedRows(rows, span.start)
-        positions = torch.cat(
-            [torch.arange(row.position, row.position + row.count) for row in rows]
-        ).to(self._device)
-        x = hidden[None]  # [1, N, D]
-        tables = self._rotary(x, positions[None])
-        first = self.span.start
-        for block in range(span.start - first, span.end - first):
-            x = self._layers[block](
-                x,
-                cache=packed,
-                position_embeddings=tables,
-                rows=packed,
-                window=self._windows[block],
-            )
-        return x[0]
+        x = self._out.plus(self._attend(self._norm_attention(x), packed, index), x)
+        y = self._norm_mlp(x)
+        return self._down.plus(self._up.times(y, self._gate.silu(y)), x)
+
+    def _attend(self, x: Tensor, packed: PackedRows, index: int) -> Tensor:
+        N = x.shape[0]
+        K = self._kv_heads
+        H = K * self._group
+        qkv = self._qkv(x).view(N, H + 2 * K, self._head_dim)
+        if self._norm_heads is not None:
+            norm_q, norm_k = self._norm_heads
+            qkv[:, :H] = norm_q(qkv[:, :H])
+            qkv[:, H : H + K] = norm_k(qkv[:, H : H + K])
+        packed.rotate_(qkv[:, : H + K])
+        query, new = qkv[:, :H], qkv[:, H:]
+        outs = [
+            self._attend_row(query, new, row, packed, index) for row in packed.rows
+        ]  # each [T, H * d]
+        return outs[0] if len(outs) == 1 else torch.cat(outs)
+
+    def _attend_row(
+        self, query: Tensor, new: Tensor, row: PackedRow, packed: PackedRows, index: int
+    ) -> Tensor:
+        T = row.count
+        keys, values = row.cache.put(index, row.position, new.narrow(0, row.start, T))
+        queries = query.narrow(0, row.start, T)  # [T, H, d]
+        window = self._window
+        if window is not None and row.position + T <= window:
+            window = None
+        if T == 1:
+            if window is not None:
+                keys, values = keys[:, :, -window:], values[:, :, -window:]
+            # The heads of a group read the same keys: as so many queries of one head they do it
+            # in one go.
+            grouped = queries.view(1, self._kv_heads, self._group, self._head_dim)
+            out = scaled_dot_product_attention(grouped, keys, values, scale=self._scaling)
+            return out.reshape(1, -1)
+        is_fresh = row.position == 0 and window is None
+        out = scaled_dot_product_attention(
+            queries.transpose(0, 1)[None],  # [1, H, T, d]
+            keys,
+            values,
+            None if is_fresh else packed.mask(row, window),
+            is_causal=is_fresh,
+            scale=self._scaling,
+            enable_gqa=True,
+        )
+        return out[0].transpose(0, 1).reshape(T, -1)
+
+
+def _names(module: nn.Module) -> set[str]:
+    return {name for name, _ in module.named_children()}
+
+
+def _norm(module: Any) -> Callable[[Tensor], Tensor]:
+    weight: Tensor = module.weight
+    if weight.dtype != torch.float32:
+        # The reference rounds before it multiplies by the weight; only its own code does the same.
+        return module  # type: ignore[no-any-return]
+    epsilon: float = module.variance_epsilon
+    return lambda x: rms_norm(x, weight.shape, weight, epsilon)
 
 
 def fill(module: nn.Module, tensors: dict[str, Tensor], prefix: str) -> None:
     """Give a module made on the meta device its weights.
 
     Raises:
-        ModelCorrupt: Some are missing or unknown; a block computed without them would be wrong.
+        ModelCorrupt: Some are missing, unknown or of another shape; the text names them.
     """
     # Old checkpoints store the rotary frequencies, which follow from the config.
     tensors = {name: t for name, t in tensors.items() if not name.endswith("rotary_emb.inv_freq")}

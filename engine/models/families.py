@@ -79,6 +79,7 @@ def read_config(directory: Path, spec: ModelSpec) -> PretrainedConfig:
         "quantized weights": getattr(config, "quantization_config", None) is not None,
         f"the rope type '{rope.get('rope_type')}'": rope.get("rope_type") not in _ROPE_TYPES,
         "rotary embeddings on part of each head": rope.get("partial_rotary_factor", 1.0) != 1.0,
+        f"the activation '{config.hidden_act}'": config.hidden_act not in ("silu", "swish"),
         "attention to later tokens": not getattr(config, "is_causal", True),
         "its kinds of layers": bool(_layer_types(config) - _LAYER_TYPES)
         or (family.window == "none" and "sliding_attention" in _layer_types(config)),

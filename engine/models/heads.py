@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 from transformers import PretrainedConfig
 
 from engine.core.errors import ModelCorrupt
-from engine.models import packed_linear
 from engine.models.block import fill
 from engine.models.families import family_of
 from engine.models.layout import EMBEDDING, LM_HEAD
-from engine.models.packed_linear import can_pack
+from engine.models.linear import Linear, fast_linear
 from engine.models.weights import load_tensors
 
 _NORM_PREFIX = "model.norm."
@@ -57,13 +55,7 @@ class Ends:
                     f"The model's {name} has another shape than {shape}; fetch the model again."
                 )
         self._embedding = tensors.get(EMBEDDING)  # [V, D]
-        self._head = tensors.get(LM_HEAD)  # [V, D]
-        self._linear: Callable[[Tensor, Tensor], Tensor] = linear
-        if self._head is not None and can_pack(self._head):
-            self._linear = packed_linear.linear
-            # oneDNN is faster even on the plain layout, which tied embeddings need for look-up.
-            if self._embedding is None or not config.tie_word_embeddings:
-                self._head = packed_linear.pack(self._head)
+        self._head: Linear | None = None
         self._norm: nn.Module | None = None
         if last:
             with torch.device("meta"):
@@ -72,6 +64,9 @@ class Ends:
                 )
             fill(norm, {"weight": tensors[_NORM_PREFIX + "weight"]}, _NORM_PREFIX)
             self._norm = norm.eval()
+            # Tied embeddings are looked up too, so they must stay as they are.
+            shared = self._embedding is not None and config.tie_word_embeddings
+            self._head = fast_linear(tensors[LM_HEAD], keep_layout=shared)
 
     def embed(self, ids: Tensor) -> Tensor:
         """[N] ids to [N, D] hidden states; only where the embeddings are held."""
@@ -82,4 +77,4 @@ class Ends:
         """[R, D] hidden states to [R, V] logits; only where norm and head are held."""
         assert self._head is not None
         assert self._norm is not None
-        return self._linear(self._norm(hidden), self._head)
+        return self._head(self._norm(hidden))

@@ -22,7 +22,8 @@ from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.kv.cache import SequenceCache
-from engine.models.block import BlockStack, PackedRow
+from engine.models.block import PackedRow
+from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
 from engine.protocol.frames import Row, RowFlags

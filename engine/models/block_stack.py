@@ -1,0 +1,87 @@
+"""The blocks of one span: load them from a model's files, run packed rows through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import PretrainedConfig
+
+from engine.core.plans import Span
+from engine.models.block import Block, PackedRow, PackedRows, fill
+from engine.models.families import family_of, window_tokens
+from engine.models.weights import load_tensors
+
+
+class BlockStack:
+    """The blocks of one span, with their weights.
+
+    Args:
+        directory: The model's files.
+        config: What `families.read_config` returned for them.
+        span: Blocks to load.
+        dtype: Of weights and arithmetic.
+        device: Where to compute.
+        progress: Told (blocks loaded, blocks in all) after each.
+
+    Raises:
+        ModelError: The blocks have parts that we do not compute.
+        ModelCorrupt: Weights are missing, unknown, or of another shape.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: PretrainedConfig,
+        span: Span,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self._span = span
+        self._device = device
+        family = family_of(config.model_type)
+        self._rotary = family.part("RotaryEmbedding")(config).to(device)
+        self._blocks: list[Block] = []
+        for block in range(span.start, span.end):
+            with torch.device("meta"):
+                layer = family.part("DecoderLayer")(config, layer_idx=block)
+            prefix = f"model.layers.{block}."
+            tensors = load_tensors(directory, Span(block, block + 1), device, dtype)
+            fill(
+                layer,
+                {
+                    name.removeprefix(prefix): tensor
+                    for name, tensor in tensors.items()
+                    if name.startswith(prefix)
+                },
+                prefix,
+            )
+            self._blocks.append(Block(layer.eval(), window_tokens(config, block)))
+            progress(block + 1 - span.start, len(span))
+
+    def forward(self, x: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:
+        """Run the blocks of `span`, a part of ours, on packed rows.
+
+        Args:
+            x: Hidden states, [N, D].
+            rows: Cover the N tokens in order; their caches are for exactly `span`.
+            span: The model's numbers.
+
+        Returns:
+            [N, D]; keys and values are in the caches, whose lengths are the caller's to move.
+        """
+        positions = torch.cat(
+            [torch.arange(row.position, row.position + row.count) for row in rows]
+        ).to(self._device)
+        cos, sin = self._rotary(x, positions[None])  # each [1, N, d]
+        half = sin.shape[-1] // 2
+        sin = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)
+        packed = PackedRows(rows, cos[0, :, None], sin[0, :, None])
+        first = self._span.start
+        for index in range(len(span)):
+            x = self._blocks[span.start - first + index].forward(x, packed, index)
+        return x
