@@ -177,6 +177,7 @@ class Node:
             dropped_records=0 if snapshot is None else snapshot.dropped_records,
             clock_offset_s=None if joined is None else _rounded(joined.links.clock_offset_s()),
             can_chat=bool(plan),
+            leased=self._leased,
         )
 
     def _state(self, serving: Serving | None) -> tuple[EngineState, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from engine.core.sampling_params import SamplingParams
 from tests.support.local_swarm import collect
@@ -41,28 +41,16 @@ PROMPTS = [
 
 
 @pytest.fixture(scope="module")
-def model() -> PreTrainedModel:
-    return AutoModelForCausalLM.from_pretrained(starter_directory(), dtype=torch.float32)
-
-
-def greedy_of(model: PreTrainedModel, prompt: list[int]) -> list[int]:
+def expected() -> dict[str, list[int]]:
+    """Greedy answers of plain `transformers`, computed once, as one left-padded batch."""
+    directory = starter_directory()
+    tokenizer = AutoTokenizer.from_pretrained(directory, padding_side="left", pad_token_id=0)
+    model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32)
+    batch = tokenizer(PROMPTS, return_tensors="pt", padding=True)
     output = model.generate(
-        torch.tensor([prompt]),
-        max_new_tokens=NEW_TOKENS,
-        do_sample=False,
-        eos_token_id=None,
-        pad_token_id=0,
+        **batch, max_new_tokens=NEW_TOKENS, do_sample=False, eos_token_id=None, pad_token_id=0
     )
-    return output[0, len(prompt) :].tolist()
-
-
-@pytest.fixture(scope="module")
-def expected(model: PreTrainedModel) -> dict[str, list[int]]:
-    """Greedy answers of plain `transformers`, computed once."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(starter_directory())
-    return {prompt: greedy_of(model, tokenizer(prompt).input_ids) for prompt in PROMPTS}
+    return dict(zip(PROMPTS, output[:, -NEW_TOKENS:].tolist(), strict=True))
 
 
 SAMPLED = [
