@@ -1,0 +1,52 @@
+"""What a measured process tells: when each token came, and the stages' counters around it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from engine.protocol.messages import StatsReply
+
+
+class Counters(BaseModel):
+    """The counters of everybody on the route at about one moment."""
+
+    model_config = ConfigDict(frozen=True)
+
+    stages: tuple[StatsReply, ...]
+    """In the order of the route."""
+    client_sent_bytes: dict[str, int]
+    """Row-frame bytes that the client has sent, per stage."""
+
+
+class Measured(BaseModel):
+    """One generation of B sequences of T tokens each, as its client saw it.
+
+    Times are seconds on the client's monotonic clock.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    started_s: float
+    arrivals_s: tuple[tuple[float, ...], ...]
+    """Of each new token, per sequence."""
+    ids_sha256: str
+    client: str = ""
+    """The client's peer id; empty when no swarm was involved."""
+    hops: tuple[str, ...] = ()
+    """The stages' peer ids along the route."""
+    before: Counters | None = None
+    """When every sequence had its first token: the steady part begins."""
+    after: Counters | None = None
+    """When all had ended."""
+
+
+def hash_ids(sequences: Iterable[Sequence[int]]) -> str:
+    """SHA-256 over the new ids of all sequences in order, each as a little-endian int32."""
+    digest = hashlib.sha256()
+    for ids in sequences:
+        digest.update(np.array(ids, "<i4").tobytes())
+    return digest.hexdigest()
