@@ -1,0 +1,186 @@
+"""Founding, joining and leaving a swarm with real engines, and what happens when that fails."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.localapi.client import ApiFailed
+from engine.swarm import invites
+from tests.support.real_engine import RealEngine, eventually, real_engine
+from tests.support.tiny_models import save_tiny
+
+pytestmark = pytest.mark.end2end
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("tiny")
+    save_tiny("llama", directory)
+    return str(directory)
+
+
+@pytest.fixture(scope="module")
+def founder(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
+    with real_engine(
+        tmp_path_factory.mktemp("founder"), "--model", tiny, "--blocks", "0:2"
+    ) as engine:
+        engine.wait_state("idle")
+        engine.api.call("POST", "/shoal/v1/swarm/create", {"name": "reef", "private": True})
+        engine.wait_state("idle")
+        yield engine
+
+
+def invite_of(engine: RealEngine) -> str:
+    return str(engine.api.call("GET", "/shoal/v1/swarm")["invite"])
+
+
+def join(engine: RealEngine, invite: str) -> dict[str, object]:
+    return engine.api.call("POST", "/shoal/v1/swarm/join", {"invite": invite})
+
+
+def shoal(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "engine", *arguments],
+        env={**os.environ, "SHOAL_HOME": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_half_a_model_in_the_swarm_is_named_to_who_asks(founder: RealEngine) -> None:
+    with pytest.raises(ApiFailed, match="Nobody serves blocks 2–3 of this model"):
+        founder.complete("Hello")
+
+
+def test_newcomer_takes_the_missing_blocks_and_the_swarm_answers_until_it_leaves(
+    founder: RealEngine, tiny: str, tmp_path: Path
+) -> None:
+    with real_engine(tmp_path / "alone", "--model", tiny) as alone:
+        alone.wait_state("idle")
+        expected = alone.complete("Hello")["choices"]
+        with real_engine(tmp_path / "member", "--model", tiny, "--blocks", "2:4") as member:
+            member.wait_state("idle")
+            info = join(member, invite_of(founder))
+            assert (info["name"], info["private"]) == ("reef", True)
+            for engine in (founder, member):
+                engine.wait(lambda status: len(status["plan"]) == 2)
+                assert engine.complete("Hello")["choices"] == expected
+            assert founder.status()["swarm"] == "reef"
+            member.api.call("POST", "/shoal/v1/swarm/leave")
+            assert member.status()["swarm"] is None
+            founder.wait(lambda status: not status["can_chat"], timeout_s=15)
+
+
+def test_membership_survives_a_restart(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        engine.api.call("POST", "/shoal/v1/swarm/create", {"name": "again"})
+        before = engine.api.call("GET", "/shoal/v1/swarm")
+    with real_engine(tmp_path) as engine:
+        engine.wait_state("idle")
+        assert engine.api.call("GET", "/shoal/v1/swarm") == before
+
+
+def test_invite_without_the_key_does_not_admit(
+    founder: RealEngine, tiny: str, tmp_path: Path
+) -> None:
+    real = invites.parse(invite_of(founder))
+    forged = invites.Invite(
+        real.name, real.swarm_id, real.bootstrap, real.source, real.model_id, bytes(32)
+    )
+    with real_engine(tmp_path, "--model", tiny, "--no-stage") as stranger:
+        stranger.wait_state("idle")
+        join(stranger, forged.text())
+        status = eventually(stranger.status, lambda s: s["model"] is not None, 30)
+        assert not status["can_chat"]
+        with pytest.raises(ApiFailed, match="No stage of this model is online"):
+            stranger.complete("Hello")
+
+
+def test_join_that_fails_changes_nothing(tiny: str, tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    peer = "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
+    nobody = invites.found(
+        "gone", [f"/ip4/127.0.0.1/tcp/{port}/p2p/{peer}"], tiny, "tiny@0", private=False
+    ).text()
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        text = engine.complete("Hello")["choices"]
+        with pytest.raises(ApiFailed, match="bootstrap"):
+            join(engine, nobody)
+        with pytest.raises(ApiFailed, match="cut"):
+            join(engine, nobody[:60])
+        with pytest.raises(ApiFailed, match="another version"):
+            join(engine, nobody.replace("v1", "v9"))
+        engine.wait(lambda status: status["state"] == "idle" and status["swarm"] is None)
+        assert engine.complete("Hello")["choices"] == text
+
+
+def test_engine_with_an_unreachable_swarm_says_so_and_keeps_trying(
+    tiny: str, tmp_path: Path
+) -> None:
+    peer = "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"
+    nobody = invites.found(
+        "gone", [f"/ip4/127.0.0.1/tcp/9/p2p/{peer}"], tiny, "tiny@0", private=False
+    )
+    with real_engine(tmp_path, "--invite", nobody.text()) as engine:
+        status = engine.wait_state("offline")
+        assert "bootstrap" in status["reason"]
+        with pytest.raises(ApiFailed, match=r"not ready \(offline\)"):
+            engine.complete("Hello")
+
+
+def test_swarm_with_another_version_of_the_model_is_refused_by_name(
+    founder: RealEngine, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    save_tiny("llama", other, seed=5)
+    real = invites.parse(invite_of(founder))
+    mixed = invites.Invite(
+        real.name, real.swarm_id, real.bootstrap, str(other), real.model_id, real.key
+    )
+    with real_engine(tmp_path / "home", "--invite", mixed.text()) as engine:
+        status = engine.wait_state("error")
+        assert real.model_id in status["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--port", "{taken}"], "is taken by another program"),
+        (["--invite", "shoal://v1/AAAA"], "invite"),
+        (["--stages", "9"], "cannot be spread over 9 stages"),
+        (["--set", "stage.no_such=1"], "stage.no_such"),
+        (["--set", "stage.kv_budget_bytes=-5"], "kv_budget_bytes"),
+    ],
+)
+def test_engine_that_cannot_start_says_why_in_one_line(
+    arguments: list[str], sentence: str, tiny: str, tmp_path: Path
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = [word.format(taken=taken.getsockname()[1]) for word in arguments]
+        result = shoal(tmp_path, "engine", "--model", tiny, *words)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    (line,) = result.stderr.strip().splitlines()
+    assert sentence in line
+
+
+def test_second_engine_of_a_home_names_the_first(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        result = shoal(tmp_path, "engine", "--model", tiny)
+    assert result.returncode == 1
+    assert f"process {engine.process.pid}" in result.stderr
