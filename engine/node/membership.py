@@ -95,7 +95,7 @@ class Membership:
     ) -> None:
         """`on_change` is called whenever what `shoal status` shows may have changed."""
         self._home = home
-        self._config = config
+        self.config = config
         self.invite = invite
         self._compute = compute
         self._clock = clock
@@ -108,7 +108,7 @@ class Membership:
     @property
     def source(self) -> str:
         """The model's name: the swarm's, or the one in the settings."""
-        return self.invite.source if self.invite is not None else self._config.model.source
+        return self.invite.source if self.invite is not None else self.config.model.source
 
     @contextlib.asynccontextmanager
     async def join(self) -> AsyncIterator[Joined]:
@@ -123,15 +123,15 @@ class Membership:
         peer = await SwarmPeer.start(
             self._home.identity_file,
             bootstrap,
-            self._config.swarm,
+            self.config.swarm,
             listen=listen,
-            client_mode=not self._config.stage.enabled,
+            client_mode=not self.config.stage.enabled,
             clock=self._clock,
         )
         try:
             links = Links(
-                HivemindTransport(peer, self._config.swarm),
-                self._config.swarm,
+                HivemindTransport(peer, self.config.swarm),
+                self.config.swarm,
                 self._clock,
                 self._link_membership,
             )
@@ -157,7 +157,7 @@ class Membership:
         """
         files = await self._prepare(None)
         tokenizer = await asyncio.to_thread(ChatTokenizer.load, files.directory)
-        config, clock, spec = self._config, self._clock, files.spec
+        config, clock, spec = self.config, self._clock, files.spec
         directory = Directory(
             joined.peer,
             config.swarm,
@@ -211,7 +211,7 @@ class Membership:
 
         Where the invite names ourselves, others count on finding us just there.
         """
-        if self.invite is None or self._config.swarm.listen:
+        if self.invite is None or self.config.swarm.listen:
             return (() if self.invite is None else self.invite.bootstrap), ()
         us = f"/p2p/{load_or_create(self._home.identity_file).peer_id}"
         own = [a for a in self.invite.bootstrap if a.endswith(us)]
@@ -235,10 +235,10 @@ class Membership:
         return files
 
     def _span(self, files: ModelFiles, directory: Directory) -> Span:
-        fixed = self._config.stage.blocks
+        fixed = self.config.stage.blocks
         if fixed is not None:
             return Span(fixed[0], min(fixed[1], files.spec.num_hidden_layers))
-        max_blocks = self._compute.max_blocks(files.spec, self._config.stage)
+        max_blocks = self._compute.max_blocks(files.spec, self.config.stage)
         return choose_span(directory.snapshot(), max_blocks)
 
     def _order(self, files: ModelFiles, span: Span) -> LoadOrder:
@@ -250,8 +250,8 @@ class Membership:
             span=span,
             dtype=self._compute.dtype,
             device=self._compute.device,
-            threads=self._config.stage.threads,
-            region_bytes=self._config.stage.max_batch_tokens * files.spec.hidden_size * widest,
+            threads=self.config.stage.threads,
+            region_bytes=self.config.stage.max_batch_tokens * files.spec.hidden_size * widest,
         )
 
     async def _keep_daemon(self, peer: SwarmPeer, announcer: Announcer) -> None:

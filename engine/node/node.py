@@ -7,9 +7,6 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-import psutil
-
-from engine import __version__
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ConfigError, EngineError, EnginePaused, PeerError, ResourceError
@@ -21,7 +18,6 @@ from engine.localapi.schema import (
     EngineState,
     EngineStatus,
     PauseRequest,
-    PipelineStage,
     SwarmCreateRequest,
     SwarmInfo,
     SwarmJoinRequest,
@@ -30,7 +26,7 @@ from engine.models.tokenizer import ChatTokenizer
 from engine.node import founding
 from engine.node.compute import Compute
 from engine.node.membership import Membership, Serving
-from engine.node.stage_runner import Phase
+from engine.node.status import Trouble, describe, state_of
 from engine.swarm import invites
 from engine.swarm.invites import Invite
 
@@ -68,7 +64,7 @@ class Node:
         self._membership = self._new_membership(invite)
         self._life: asyncio.Task[None] | None = None
         self._switching = asyncio.Lock()
-        self._trouble: tuple[EngineState, str] | None = None
+        self._trouble: Trouble | None = None
         self._paused = False
         self._resume_timer: asyncio.TimerHandle | None = None
         self._resume_unix_s: float | None = None
@@ -144,89 +140,13 @@ class Node:
 
     def status(self) -> EngineStatus:
         """See `Backend`."""
-        membership, serving = self._membership, self._membership.serving
-        joined = membership.joined
-        state, reason = self._state(serving)
-        stage = None if serving is None else serving.stage
-        free_tokens, total_tokens = (0, 0) if serving is None else serving.handler.kv_tokens
-        plan = self._plan(serving)
-        snapshot = None if serving is None else serving.directory.snapshot()
-        worker_pid = None if stage is None else stage.worker_pid
-        return EngineStatus(
-            state=state,
-            reason=reason,
-            until=self._resume_unix_s if self._paused else None,
-            span=None if stage is None else (stage.order.span.start, stage.order.span.end),
-            model=None if serving is None else serving.files.spec.name,
-            num_blocks=None if serving is None else serving.files.spec.num_hidden_layers,
-            peers=0 if snapshot is None else snapshot.peers_online,
-            sessions=0 if serving is None else serving.handler.num_sessions,
-            tokens_served=0 if serving is None else serving.handler.pace.tokens,
-            tokens_used=self._tokens_used,
-            plan=plan,
-            swarm=None if membership.invite is None else membership.invite.name,
-            private=membership.invite is not None and membership.invite.key is not None,
-            peer_id=None if joined is None else joined.peer.peer_id,
-            progress=membership.progress or (None if stage is None else stage.progress),
-            version=__version__,
+        return describe(
+            self._membership,
+            self._trouble,
             api_url=self.api_url,
-            worker_pid=worker_pid,
-            worker_rss_bytes=_rss_bytes(worker_pid),
-            kv_total_tokens=total_tokens,
-            kv_free_tokens=free_tokens,
-            dropped_records=0 if snapshot is None else snapshot.dropped_records,
-            clock_offset_s=None if joined is None else _rounded(joined.links.clock_offset_s()),
-            can_chat=bool(plan),
             leased=self._leased,
-        )
-
-    def _state(self, serving: Serving | None) -> tuple[EngineState, str]:
-        if self._trouble is not None:
-            return self._trouble
-        if serving is None:
-            return EngineState.STARTING, self._membership.doing
-        offset_s = None
-        if self._membership.joined is not None:
-            offset_s = self._membership.joined.links.clock_offset_s()
-        if offset_s is not None and abs(offset_s) > self._config.swarm.max_clock_offset_s:
-            return EngineState.OFFLINE, (
-                f"This computer's clock is {abs(offset_s):.0f} s "
-                f"{'ahead of' if offset_s > 0 else 'behind'} the swarm's, so others ignore it; "
-                "switch on automatic time in the system settings."
-            )
-        stage = serving.stage
-        if stage is None:
-            return EngineState.IDLE, "This engine holds no blocks; it only uses the swarm."
-        match stage.phase:
-            case Phase.LOADING:
-                return EngineState.STARTING, stage.reason
-            case Phase.DRAINING:
-                return EngineState.DRAINING, stage.reason
-            case Phase.PAUSED:
-                return EngineState.PAUSED, stage.reason
-            case Phase.FAILED:
-                return EngineState.ERROR, stage.reason
-            case Phase.ONLINE:
-                busy = serving.handler.num_sessions > 0
-                return (EngineState.SERVING if busy else EngineState.IDLE), ""
-
-    def _plan(self, serving: Serving | None) -> tuple[PipelineStage, ...]:
-        """The route that a request would take now."""
-        if serving is None:
-            return ()
-        route = serving.client.route()
-        return (
-            ()
-            if route is None
-            else tuple(
-                PipelineStage(
-                    peer=hop.peer,
-                    start=hop.span.start,
-                    end=hop.span.end,
-                    is_self=hop.peer == serving.client.local_peer,
-                )
-                for hop in route.hops
-            )
+            resume_unix_s=self._resume_unix_s,
+            tokens_used=self._tokens_used,
         )
 
     async def watch(self) -> AsyncIterator[EngineStatus]:
@@ -251,7 +171,7 @@ class Node:
         for watcher in self._watchers:
             watcher.set()
 
-    def _set_trouble(self, trouble: tuple[EngineState, str] | None) -> None:
+    def _set_trouble(self, trouble: Trouble | None) -> None:
         self._trouble = trouble
         self._notify()
 
@@ -391,20 +311,6 @@ class Node:
     def _serving(self) -> Serving:
         serving = self._membership.serving
         if serving is None:
-            state, reason = self._state(None)
+            state, reason = state_of(self._membership, self._trouble)
             raise ResourceError(f"Shoal is not ready ({state.value}): {reason}")
         return serving
-
-
-def _rss_bytes(pid: int | None) -> int:
-    """Resident memory of a process, to the megabyte; 0 when there is none."""
-    if pid is None:
-        return 0
-    try:
-        return int(psutil.Process(pid).memory_info().rss) >> 20 << 20
-    except psutil.Error:
-        return 0
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 1)

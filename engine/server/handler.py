@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from engine.core.errors import (
     StageRefused,
     WorkerFailed,
 )
-from engine.core.generation import FinishReason
 from engine.core.ids import PeerId, SessionId
 from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags, split_payload
 from engine.protocol.messages import (
@@ -38,17 +37,16 @@ from engine.protocol.messages import (
     message_frame,
     parse,
 )
-from engine.protocol.tokens import encode_logprobs
+from engine.server.emit import hidden_frames, token_frames
 from engine.server.pace import Pace
 from engine.server.scheduler import Scheduler, Work
 from engine.server.sessions import Session, SessionTable
-from engine.server.worker_process import ForwardResult, LoadOrder, Sampled, WorkerProcess
+from engine.server.worker_process import ForwardResult, LoadOrder, WorkerProcess
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_S = 1.0
-_FINISH_FLAGS = {FinishReason.STOP: RowFlags.EOS, FinishReason.LENGTH: RowFlags.LENGTH}
 
 
 class StageHandler:
@@ -297,50 +295,11 @@ class StageHandler:
         if self._table is None:
             return
         if result.hidden is None:
-            self._emit_tokens(batch, result.sampled)
-            return
-        row_bytes = len(result.hidden) // sum(work.row.count for work in batch)
-        onward: dict[PeerId, list[tuple[Work, memoryview]]] = defaultdict(list)
-        at = 0
-        for work in batch:
-            size = work.row.count * row_bytes
-            session = self._table.get(work.row.session)
-            if session is not None:
-                onward[session.next_peer].append((work, result.hidden[at : at + size]))
-            at += size
-        for peer, rows in onward.items():
-            frame = Frame(
-                Kind.STEP,
-                b"".join(hidden for _, hidden in rows),
-                tuple(work.row for work, _ in rows),
-                np.concatenate([work.ids for work, _ in rows]),
-                order.dtype,
-                order.spec.hidden_size,
-            )
+            frames = token_frames(batch, result.sampled, self._table)
+        else:
+            frames = hidden_frames(batch, result.hidden, self._table, order)
+        for peer, frame in frames:
             self._send(peer, frame)
-
-    def _emit_tokens(self, batch: list[Work], sampled: tuple[Sampled, ...]) -> None:
-        assert self._table is not None
-        asked = [work for work in batch if work.row.flags & RowFlags.SAMPLE]
-        ring: dict[PeerId, list[tuple[Row, int]]] = defaultdict(list)
-        clients: dict[PeerId, list[tuple[Row, Sampled]]] = defaultdict(list)
-        for work, token in zip(asked, sampled, strict=True):
-            session = self._table.get(token.session)
-            if session is None:
-                continue
-            position = work.row.position + work.row.count
-            flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]
-            row = Row(session.id, position, 1, session.attempt, flags)
-            clients[session.owner].append((row, token))
-            if token.finish is None:
-                step = Row(session.id, position, 1, session.attempt, RowFlags.SAMPLE)
-                ring[session.next_peer].append((step, token.id))
-        for peer, steps in ring.items():
-            self._send(peer, _ids_frame(Kind.STEP, steps))
-        for peer, answers in clients.items():
-            logprobs = encode_logprobs([token.logprobs for _, token in answers])
-            tokens = [(row, token.id) for row, token in answers]
-            self._send(peer, _ids_frame(Kind.TOKENS, tokens, logprobs))
 
     # Ends -----------------------------------------------------------------------------------
 
@@ -394,12 +353,6 @@ class StageHandler:
             self._links.send(peer, frame)
         except PeerUnreachable as error:
             logger.debug("No %s for …%s: %s", frame.kind.name, peer[-6:], error)
-
-
-def _ids_frame(kind: Kind, rows: Sequence[tuple[Row, int]], payload: bytes = b"") -> Frame:
-    """One new id per row."""
-    ids = np.array([token for _, token in rows], np.int32)
-    return Frame(kind, payload, tuple(row for row, _ in rows), ids)
 
 
 def _by_owner(sessions: Iterable[Session]) -> Iterator[tuple[PeerId, tuple[SessionId, ...]]]:

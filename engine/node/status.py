@@ -1,0 +1,129 @@
+"""The engine's state in one value: what the tray, `shoal status` and scripts see."""
+
+from __future__ import annotations
+
+import psutil
+
+from engine import __version__
+from engine.localapi.schema import EngineState, EngineStatus, PipelineStage
+from engine.node.membership import Membership, Serving
+from engine.node.stage_runner import Phase
+
+Trouble = tuple[EngineState, str]
+"""Why this node belongs to no swarm at the moment: the state, and a sentence."""
+
+
+def describe(
+    membership: Membership,
+    trouble: Trouble | None,
+    *,
+    api_url: str,
+    leased: bool,
+    resume_unix_s: float | None,
+    tokens_used: int,
+) -> EngineStatus:
+    """Collect the status from the parts that own it."""
+    serving, joined, invite = membership.serving, membership.joined, membership.invite
+    state, reason = state_of(membership, trouble)
+    common = EngineStatus(
+        state=state,
+        reason=reason,
+        tokens_used=tokens_used,
+        swarm=None if invite is None else invite.name,
+        private=invite is not None and invite.key is not None,
+        peer_id=None if joined is None else joined.peer.peer_id,
+        progress=membership.progress,
+        version=__version__,
+        api_url=api_url,
+        clock_offset_s=_clock_offset_s(membership),
+        leased=leased,
+    )
+    if serving is None:
+        return common
+    plan, snapshot, spec = _plan(serving), serving.directory.snapshot(), serving.files.spec
+    free_tokens, total_tokens = serving.handler.kv_tokens
+    update: dict[str, object] = {
+        "model": spec.name,
+        "num_blocks": spec.num_hidden_layers,
+        "peers": snapshot.peers_online,
+        "dropped_records": snapshot.dropped_records,
+        "sessions": serving.handler.num_sessions,
+        "tokens_served": serving.handler.pace.tokens,
+        "plan": plan,
+        "can_chat": bool(plan),
+        "kv_total_tokens": total_tokens,
+        "kv_free_tokens": free_tokens,
+    }
+    if serving.stage is not None:
+        span = serving.stage.order.span
+        update |= {
+            "span": (span.start, span.end),
+            "until": resume_unix_s,
+            "progress": serving.stage.progress,
+            "worker_pid": serving.stage.worker_pid,
+            "worker_rss_bytes": _rss_bytes(serving.stage.worker_pid),
+        }
+    return common.model_copy(update=update)
+
+
+def state_of(membership: Membership, trouble: Trouble | None) -> tuple[EngineState, str]:
+    """The state and its reason, a sentence; empty when all is well."""
+    if trouble is not None:
+        return trouble
+    serving = membership.serving
+    if serving is None:
+        return EngineState.STARTING, membership.doing
+    offset_s = _clock_offset_s(membership)
+    if offset_s is not None and abs(offset_s) > membership.config.swarm.max_clock_offset_s:
+        return EngineState.OFFLINE, (
+            f"This computer's clock is {abs(offset_s):.0f} s "
+            f"{'ahead of' if offset_s > 0 else 'behind'} the swarm's, so others ignore it; "
+            "switch on automatic time in the system settings."
+        )
+    stage = serving.stage
+    if stage is None:
+        return EngineState.IDLE, "This engine holds no blocks; it only uses the swarm."
+    match stage.phase:
+        case Phase.LOADING:
+            return EngineState.STARTING, stage.reason
+        case Phase.DRAINING:
+            return EngineState.DRAINING, stage.reason
+        case Phase.PAUSED:
+            return EngineState.PAUSED, stage.reason
+        case Phase.FAILED:
+            return EngineState.ERROR, stage.reason
+        case Phase.ONLINE:
+            busy = serving.handler.num_sessions > 0
+            return (EngineState.SERVING if busy else EngineState.IDLE), ""
+
+
+def _plan(serving: Serving) -> tuple[PipelineStage, ...]:
+    """The route that a request would take now."""
+    route = serving.client.route()
+    if route is None:
+        return ()
+    return tuple(
+        PipelineStage(
+            peer=hop.peer,
+            start=hop.span.start,
+            end=hop.span.end,
+            is_self=hop.peer == serving.client.local_peer,
+        )
+        for hop in route.hops
+    )
+
+
+def _clock_offset_s(membership: Membership) -> float | None:
+    joined = membership.joined
+    offset_s = None if joined is None else joined.links.clock_offset_s()
+    return None if offset_s is None else round(offset_s, 1)
+
+
+def _rss_bytes(pid: int | None) -> int:
+    """Resident memory of a process, to the megabyte; 0 when there is none."""
+    if pid is None:
+        return 0
+    try:
+        return int(psutil.Process(pid).memory_info().rss) >> 20 << 20
+    except psutil.Error:
+        return 0
