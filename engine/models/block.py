@@ -1,8 +1,7 @@
 """Blocks: the weights and the arithmetic of `transformers` decoder layers, over our own cache.
 
 Rows of different sequences lie packed in one [N, D] tensor. Everything but attention treats tokens
-alike and runs on the whole; attention runs row by row, each over its own sequence's cache, so a
-row's result never depends on its neighbours.
+alike and runs on the whole; attention keeps the sequences apart (`engine.models.attention`).
 
 The layer is built by `transformers` and takes the weights; the pass through it is written out here,
 because that halves the operations of a decode step and packs rows without padding. Parts that it
@@ -11,68 +10,21 @@ would not visit are refused, and tests hold it to the reference in every family.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import rms_norm, scaled_dot_product_attention
+from torch.nn.functional import rms_norm
 
 from engine.core.errors import ModelCorrupt, ModelError
-from engine.kv.cache import SequenceCache
+from engine.models.attention import PackedRows
 from engine.models.linear import fast_linear
 
 _PARTS = {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"}
 _ATTENTION_PARTS = {"q_proj", "k_proj", "v_proj", "o_proj"}
 _HEAD_NORMS = {"q_norm", "k_norm"}
 _MLP_PARTS = {"gate_proj", "up_proj", "down_proj", "act_fn"}
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRow:
-    """T consecutive tokens of one sequence."""
-
-    cache: SequenceCache
-    start: int
-    """Where the row begins among the packed tokens."""
-    count: int
-    """T."""
-    position: int
-    """S: tokens of the sequence that lie before it in the cache."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRows:
-    """The rows of one forward pass, and what all its blocks share."""
-
-    rows: Sequence[PackedRow]
-    cos: Tensor
-    """[N, 1, d]."""
-    sin: Tensor
-    """[N, 1, d], its first half negated: x cos + swap(x) sin rotates, swap exchanging halves."""
-    _masks: dict[tuple[int, int, int | None], Tensor] = field(default_factory=dict)
-
-    def rotate_(self, heads: Tensor) -> None:
-        """Turn queries or keys, [N, heads, d], to their positions, in place."""
-        first, second = heads.chunk(2, dim=-1)
-        swapped = torch.cat((second, first), dim=-1)
-        heads.mul_(self.cos).addcmul_(swapped, self.sin)
-
-    def mask(self, row: PackedRow, window: int | None) -> Tensor:
-        """What to add to the scores of a row with more than one token, [T, S + T]."""
-        key = (row.count, row.position, window)
-        if key not in self._masks:
-            device, dtype = self.cos.device, self.cos.dtype
-            new = torch.arange(row.position, row.position + row.count, device=device)[:, None]
-            old = torch.arange(row.position + row.count, device=device)[None, :]
-            hidden = old > new
-            if window is not None:
-                hidden |= old <= new - window
-            self._masks[key] = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(
-                hidden, -torch.inf
-            )
-        return self._masks[key]
 
 
 class Block:
@@ -142,40 +94,9 @@ class Block:
             qkv[:, :H] = norm_q(qkv[:, :H])
             qkv[:, H : H + K] = norm_k(qkv[:, H : H + K])
         packed.rotate_(qkv[:, : H + K])
-        query, new = qkv[:, :H], qkv[:, H:]
-        outs = [
-            self._attend_row(query, new, row, packed, index) for row in packed.rows
-        ]  # each [T, H * d]
-        return outs[0] if len(outs) == 1 else torch.cat(outs)
-
-    def _attend_row(
-        self, query: Tensor, new: Tensor, row: PackedRow, packed: PackedRows, index: int
-    ) -> Tensor:
-        T = row.count
-        keys, values = row.cache.put(index, row.position, new.narrow(0, row.start, T))
-        queries = query.narrow(0, row.start, T)  # [T, H, d]
-        window = self._window
-        if window is not None and row.position + T <= window:
-            window = None
-        if T == 1:
-            if window is not None:
-                keys, values = keys[:, :, -window:], values[:, :, -window:]
-            # The heads of a group read the same keys: as so many queries of one head they do it
-            # in one go.
-            grouped = queries.view(1, self._kv_heads, self._group, self._head_dim)
-            out = scaled_dot_product_attention(grouped, keys, values, scale=self._scaling)
-            return out.reshape(1, -1)
-        is_fresh = row.position == 0 and window is None
-        out = scaled_dot_product_attention(
-            queries.transpose(0, 1)[None],  # [1, H, T, d]
-            keys,
-            values,
-            None if is_fresh else packed.mask(row, window),
-            is_causal=is_fresh,
-            scale=self._scaling,
-            enable_gqa=True,
+        return packed.attend(
+            qkv[:, :H], qkv[:, H:], index, window=self._window, scaling=self._scaling
         )
-        return out[0].transpose(0, 1).reshape(T, -1)
 
 
 def _names(module: nn.Module) -> set[str]:

@@ -10,7 +10,8 @@ from torch import Tensor
 from transformers import PretrainedConfig
 
 from engine.core.plans import Span
-from engine.models.block import Block, PackedRow, PackedRows, fill
+from engine.models.attention import PackedRow, PackedRows
+from engine.models.block import Block, fill
 from engine.models.families import family_of, window_tokens
 from engine.models.weights import load_tensors
 
@@ -78,8 +79,6 @@ class BlockStack:
             [torch.arange(row.position, row.position + row.count) for row in rows]
         ).to(self._device)
         cos, sin = self._rotary(x, positions[None])  # each [1, N, d]
-        half = sin.shape[-1] // 2
-        sin = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)
         packed = PackedRows(rows, cos[0, :, None], sin[0, :, None])
         first = self._span.start
         for index in range(len(span)):

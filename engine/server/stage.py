@@ -21,8 +21,8 @@ from engine.core.ids import SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.kv.cache import SequenceCache
-from engine.models.block import PackedRow
+from engine.kv.cache import KvPool, SequenceCache
+from engine.models.attention import PackedRow
 from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
@@ -102,12 +102,13 @@ class Stage:
             dtype=dtype,
             device=device,
         )
+        self._pool = KvPool(spec.num_key_value_heads, spec.head_dim, dtype=dtype, device=device)
         self._sessions: dict[SessionId, _Session] = {}
 
     @property
     def kv_bytes(self) -> int:
         """Memory that the open sessions' KV caches take."""
-        return sum(session.cache.num_bytes for session in self._sessions.values())
+        return self._pool.num_bytes
 
     def open(
         self,
@@ -143,14 +144,7 @@ class Stage:
         self.close(session)
         self._sessions[session] = _Session(
             span,
-            SequenceCache(
-                len(span),
-                self._spec.num_key_value_heads,
-                self._spec.head_dim,
-                capacity_tokens,
-                dtype=self._dtype,
-                device=self._device,
-            ),
+            self._pool.reserve(len(span), capacity_tokens),
             prompt_tokens,
             sampling,
             np.zeros(capacity_tokens, np.int32),
@@ -158,7 +152,9 @@ class Stage:
 
     def close(self, session: SessionId) -> None:
         """Give a session's room back at once; unknown ones are fine."""
-        self._sessions.pop(session, None)
+        closed = self._sessions.pop(session, None)
+        if closed is not None:
+            self._pool.release(closed.cache)
 
     def check(self, row: Row) -> None:
         """Say whether `forward` would take this row, so that one bad row need not fail others.
@@ -206,6 +202,7 @@ class Stage:
         for row, session in zip(rows, sessions, strict=True):
             packed.append(PackedRow(session.cache, start, row.count, row.position))
             session.cache.length = row.position  # what follows is overwritten now
+            session.cache.written = max(session.cache.written, row.position + row.count)
             start += row.count
         if hidden is None:
             x = self._ends.embed(torch.from_numpy(ids.astype(np.int64)).to(self._device))

@@ -110,6 +110,37 @@ def test_prefill_in_random_chunks_beside_decoding_rows_equals_the_reference(
     assert len(answer) > 3
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_of_any_order_with_rows_coming_and_going_equal_the_reference(
+    models: dict[str, Path], greedy: dict[str, list[list[int]]], kind: str
+) -> None:
+    rng = np.random.default_rng(2)
+    chain = Chain(models[kind], (1,))
+    # Two rounds of the prompts, so that rooms are used again by other sequences.
+    waiting = [(session, session % len(MIXED)) for session in range(2 * len(MIXED))]
+    rows: dict[int, tuple[int, list[int]]] = {}  # session: position, next ids
+    answers: dict[int, list[int]] = {}
+    while waiting or rows:
+        if waiting and rng.random() < 0.5:
+            session, which = waiting.pop(0)
+            capacity = int(rng.choice([60, 100]))
+            chain.open(session, len(MIXED[which]), capacity)
+            rows[session], answers[session] = (0, MIXED[which]), []
+        taking_part = [session for session in rows if rng.random() < 0.8]
+        rng.shuffle(taking_part)
+        if not taking_part:
+            continue
+        for sampled in chain.step(*[(session, *rows[session]) for session in taking_part]):
+            position, ids = rows[sampled.session]
+            rows[sampled.session] = (position + len(ids), [sampled.id])
+            answers[sampled.session].append(sampled.id)
+            if len(answers[sampled.session]) == NEW_TOKENS:
+                del rows[sampled.session]
+                for part in chain.stages:
+                    part.close(sampled.session)
+    assert [answers[session] for session in range(2 * len(MIXED))] == greedy[kind] * 2
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_logprobs_are_the_references_log_softmax(models: dict[str, Path], family: Family) -> None:
     (prompt,) = prompts(20)
