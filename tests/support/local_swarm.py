@@ -78,7 +78,7 @@ class LocalSwarm:
 
     async def add_stage(self, name: str, span: Span) -> LocalStage:
         """Start a stage with a real worker."""
-        links = await self._links(name)
+        links = await self.node(name)
         handler = StageHandler(links, CLOCK, self._config, lambda: None)
         order = LoadOrder(
             self._directory, self.spec, span, Dtype.FLOAT32, "cpu", threads=1, region_bytes=1 << 20
@@ -94,9 +94,10 @@ class LocalSwarm:
 
     async def add_client(self, name: str = "client") -> Client:
         """Start a client on a node of its own."""
-        return Client(await self._links(name), self, self.spec, self._client_config, CLOCK)
+        return Client(await self.node(name), self, self.spec, self._client_config, CLOCK)
 
-    async def _links(self, name: str) -> Links:
+    async def node(self, name: str) -> Links:
+        """Links of a node that neither serves nor asks: a test speaks for it."""
         links = Links(self.network.transport(PeerId(name)), FAST, CLOCK, MEMBERSHIP)
         await links.start()
         self._all_links.append(links)

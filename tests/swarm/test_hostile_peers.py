@@ -1,0 +1,138 @@
+"""A stage goes on serving whatever a stranger sends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from engine.core.ids import PeerId, SessionId
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.messages import (
+    HopMessage,
+    OpenReply,
+    OpenRequest,
+    SamplingMessage,
+    SequenceMessage,
+    Sessions,
+    message_frame,
+    parse,
+)
+from engine.swarm.links import Links
+from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.tiny_models import VOCAB_SIZE, save_tiny
+
+STAGE = PeerId("s0")
+SESSION = SessionId(77)
+CAPACITY = 16
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tiny")
+    save_tiny("llama", directory)
+    return directory
+
+
+# One worker for all tests: starting it takes longer than any of them.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def swarm(tiny: Path) -> AsyncIterator[LocalSwarm]:
+    async with local_swarm(tiny, Span(0, 4)) as swarm:
+        yield swarm
+
+
+async def open_session(swarm: LocalSwarm, name: str, session: int = SESSION) -> Links:
+    """A stranger with a session of its own at the stage."""
+    links = await swarm.node(name)
+    opened: asyncio.Future[OpenReply] = asyncio.get_running_loop().create_future()
+    links.on([Kind.OPENED], lambda _, frame: opened.set_result(parse(frame, OpenReply)))
+    sequence = SequenceMessage(
+        session=session, capacity_tokens=CAPACITY, prompt_tokens=1, sampling=SamplingMessage()
+    )
+    hop = HopMessage(peer=STAGE, start=0, end=4)
+    request = OpenRequest(request=1, model_id="tiny@0", hops=(hop,), sequences=(sequence,))
+    links.send(STAGE, message_frame(Kind.OPEN, request))
+    assert not (await asyncio.wait_for(opened, 5)).refused
+    return links
+
+
+def step(position: int, ids: list[int], *, session: int = SESSION, width: int = 0) -> Frame:
+    row = Row(SessionId(session), position, len(ids), 0, RowFlags.SAMPLE)
+    payload = bytes(len(ids) * width * 4)
+    dtype = Dtype.FLOAT32 if width else Dtype.NONE
+    return Frame(Kind.STEP, payload, (row,), np.array(ids, np.int32), dtype, width)
+
+
+async def serves_others(swarm: LocalSwarm, name: str) -> bool:
+    """Whether an honest client gets its answer, and the stranger's sessions are gone."""
+    (events,) = await collect(
+        await swarm.add_client(name), [[1, 2, 3]], [SamplingParams(max_new_tokens=3)]
+    )
+    async with asyncio.timeout(5):
+        while swarm.stages[0].handler.num_sessions:
+            await asyncio.sleep(0.02)
+    return len(events) == 3
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        step(0, [1, VOCAB_SIZE]),
+        step(0, [-1]),
+        step(5, [1]),
+        step(0, [1] * (CAPACITY + 1)),
+        step(0, [1], width=64),
+        Frame(Kind.OPEN, b"{"),
+        Frame(Kind.KEEP, b'{"sessions": [-1]}'),
+        Frame(
+            Kind.STEP,
+            b"",
+            (Row(SESSION, 0, 1, 0, RowFlags.EOS),),
+            np.array([1], np.int32),
+        ),
+    ],
+    ids=["id-beyond-vocabulary", "negative-id", "gap", "beyond-room", "hidden-at-first-stage",
+         "not-json", "negative-session", "odd-flags"],
+)  # fmt: skip
+async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
+    swarm: LocalSwarm, frame: Frame, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.id
+    links = await open_session(swarm, f"stranger-{name}")
+    lost = asyncio.Event()
+    links.on_lost(lambda peer, reason: lost.set())
+    links.send(STAGE, frame)
+    await asyncio.wait_for(lost.wait(), 5)
+    assert await serves_others(swarm, f"honest-{name}")
+
+
+async def test_stranger_cannot_feed_or_close_the_session_of_another(swarm: LocalSwarm) -> None:
+    owner = await open_session(swarm, "owner")
+    tokens: asyncio.Queue[Frame] = asyncio.Queue()
+    owner.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
+    thief = await open_session(swarm, "thief", session=78)
+    thief.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+    thief.send(STAGE, step(0, [5]))
+    await asyncio.sleep(0.2)
+    owner.send(STAGE, step(0, [1, 2, 3]))
+    answer = await asyncio.wait_for(tokens.get(), 5)
+    assert [row.position for row in answer.rows] == [3]
+    owner.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
+async def test_rows_of_unknown_sessions_are_ignored(swarm: LocalSwarm) -> None:
+    links = await open_session(swarm, "late")
+    links.send(STAGE, step(0, [1], session=4711))
+    tokens: asyncio.Queue[Frame] = asyncio.Queue()
+    links.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
+    links.send(STAGE, step(0, [1]))
+    assert len((await asyncio.wait_for(tokens.get(), 5)).rows) == 1
