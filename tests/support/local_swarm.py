@@ -94,7 +94,11 @@ class LocalSwarm:
 
     async def add_client(self, name: str = "client") -> Client:
         """Start a client on a node of its own."""
-        return Client(await self.node(name), self, self.spec, self._client_config, CLOCK)
+        return self.client(await self.node(name))
+
+    def client(self, links: Links, config: ClientConfig | None = None) -> Client:
+        """A client on these links."""
+        return Client(links, self, self.spec, config or self._client_config, CLOCK)
 
     async def node(self, name: str) -> Links:
         """Links of a node that neither serves nor asks: a test speaks for it."""
