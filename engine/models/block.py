@@ -46,7 +46,7 @@ class Block:
             or attention_parts - _HEAD_NORMS != _ATTENTION_PARTS
             or _names(mlp) != _MLP_PARTS
         ):
-            raise ModelError("The model's blocks have parts that Shoal does not know.")
+            raise ModelError("The model's blocks have parts that Shoal cannot compute.")
         self._window = window
         self._scaling: float = attention.scaling
         self._head_dim: int = attention.head_dim
@@ -61,6 +61,8 @@ class Block:
         inputs = (attention.q_proj, attention.k_proj, attention.v_proj)
         self._kv_heads: int = attention.k_proj.out_features // self._head_dim
         biases = [part.bias for part in inputs if part.bias is not None]
+        if len(biases) not in (0, len(inputs)):
+            raise ModelError("The model has biases in a place where Shoal cannot compute them.")
         self._qkv = fast_linear(
             torch.cat([part.weight for part in inputs]), torch.cat(biases) if biases else None
         )

@@ -80,6 +80,29 @@ def test_greedy_answers_of_a_mixed_batch_equal_the_reference(
     assert Chain(models[kind], cuts).generate(MIXED, NEW_TOKENS) == greedy[kind]
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_types_that_onednn_does_not_multiply_take_the_plain_way_to_the_same_answers(
+    models: dict[str, Path], greedy: dict[str, list[list[int]]], family: Family
+) -> None:
+    chain = Chain(models[family], (2,), dtype=torch.float64)
+    assert chain.generate(MIXED, NEW_TOKENS) == greedy[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bfloat16_mostly_picks_float32s_tokens(models: dict[str, Path], family: Family) -> None:
+    chain = Chain(models[family], (2,), dtype=torch.bfloat16)
+    reference = Reference(models[family])
+    several = prompts(*[24] * 20)
+    for session, prompt in enumerate(several):
+        chain.open(session, len(prompt))
+    sampled = chain.step(*[(session, 0, prompt) for session, prompt in enumerate(several)])
+    agreed = sum(
+        token.id == int(reference.logits(prompt)[-1].argmax())
+        for token, prompt in zip(sampled, several, strict=True)
+    )
+    assert agreed >= 0.6 * len(several)
+
+
 def test_the_windows_of_these_models_are_narrow_enough_to_matter(
     greedy: dict[str, list[list[int]]],
 ) -> None:
