@@ -7,9 +7,11 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import pytest_asyncio
 import torch
+from scipy.stats import chisquare
 from transformers import AutoModelForCausalLM
 
 from engine.client.client import Client
@@ -111,6 +113,33 @@ async def test_fixed_seed_gives_the_same_sample_on_one_and_on_three_stages(
     ]
     assert one == other
     assert [event.id for event in one[0]] != [event.id for event in one[1]]
+
+
+async def test_next_token_frequencies_match_softmax_of_the_models_logits(
+    tiny: Path, whole: LocalSwarm
+) -> None:
+    draws, prompt = 3000, PROMPTS[3]
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt])).logits[0, -1].double()
+    client = await whole.add_client("frequencies")
+    counts = np.zeros(len(logits))
+    for first_seed in range(0, draws, 100):
+        params = [
+            SamplingParams(temperature=1.0, seed=seed, max_new_tokens=1)
+            for seed in range(first_seed, first_seed + 100)
+        ]
+        for (event,) in await collect(client, [prompt] * 100, params):
+            counts[event.id] += 1
+
+    def p_value(temperature: float) -> float:
+        expected = draws * (logits / temperature).softmax(-1).numpy()
+        often = expected >= 5  # what chi-square needs of each cell
+        observed = np.append(counts[often], counts[~often].sum())
+        return float(chisquare(observed, np.append(expected[often], expected[~often].sum())).pvalue)
+
+    assert p_value(1.0) > 1e-3
+    assert p_value(1.2) < 1e-3, "a sampler that is off by a fifth in temperature must fail"
 
 
 async def test_logprobs_arrive_with_the_tokens(three: LocalSwarm) -> None:
