@@ -40,7 +40,8 @@ def test_every_error_of_the_tree_is_found_by_its_code() -> None:
         return [root, *(sub for child in root.__subclasses__() for sub in tree(child))]
 
     for error_class in tree(EngineError):
-        assert _error_class(error_class.code) is error_class
+        if "code" in vars(error_class):  # others, of single modules, are known by their parent's
+            assert _error_class(error_class.code) is error_class
     assert _error_class("config_error") is ConfigError
 
 
