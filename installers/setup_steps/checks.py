@@ -13,8 +13,9 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lint", ("ruff", "check", ".")),
     ("imports", ("lint-imports",)),
     ("types", ("mypy",)),
-    ("tests", ("pytest",)),
+    ("tests", ("pytest", "--numprocesses=2", "--dist=loadfile")),
 )
+"""Two test processes: most tests wait for engines to start. Tests of one file share fixtures."""
 
 
 def run(root: Path, programs: Path, pytest_arguments: Sequence[str]) -> int:
@@ -28,7 +29,7 @@ def run(root: Path, programs: Path, pytest_arguments: Sequence[str]) -> int:
     Returns:
         0 if all passed, else 1.
     """
-    checks = CHECKS if not pytest_arguments else CHECKS[-1:]
+    checks = CHECKS if not pytest_arguments else (("tests", ("pytest",)),)
     environment = {**os.environ, "VIRTUAL_ENV": str(programs.parent)}
     environment["PATH"] = os.pathsep.join((str(programs), os.environ.get("PATH", os.defpath)))
     results, failed = [], False
