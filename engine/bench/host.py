@@ -87,7 +87,11 @@ class Host:
 
     def _hello(self, cores: list[int] | None) -> None:
         if cores is not None:
-            os.sched_setaffinity(0, cores)
+            try:
+                os.sched_setaffinity(0, cores)
+            except OSError:
+                self._say({"error": f"none of the cores {cores} is there; choose others."})
+                return
         self._say(
             {
                 "hello": {
@@ -143,9 +147,9 @@ class Host:
                 time.sleep(_POLL_S)
 
     def _say_ended(self) -> None:
-        code = None if self._program is None else self._program.returncode
-        log, last = ("", "") if self._home is None else last_words(self._home)
-        self._say({"ended": {"code": code, "log": log, "last": last}})
+        if self._program is not None and self._home is not None:
+            log, last = last_words(self._home)
+            self._say({"ended": {"code": self._program.returncode, "log": log, "last": last}})
 
     def _say(self, answer: dict[str, Any]) -> None:
         with self._printing, contextlib.suppress(BrokenPipeError):  # the bench may be gone

@@ -84,6 +84,11 @@ async def test_a_host_that_cannot_be_reached_says_why():
         await Child.launch("Stage 1", ["sh", "-c", "echo no such host >&2; exit 255"], None)
 
 
+async def test_cores_that_are_not_there_are_refused():
+    with pytest.raises(BenchFailed, match=r"Stage 1: none of the cores \[4000\] is there"):
+        await Child.launch("Stage 1", [], [4000])
+
+
 async def test_the_program_dies_when_its_host_is_killed(tmp_path):
     child = await Child.launch("The echo", [], None)
     await child.start(script(tmp_path, ECHO), LIMIT_S)
