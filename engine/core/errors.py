@@ -159,3 +159,13 @@ class InviteInvalid(ConfigError):
     """An invite that is cut short, altered, or from another version."""
 
     code = "invite_invalid"
+
+
+def error_class(code: object, fallback: type[EngineError]) -> type[EngineError]:
+    """The class that has this code, for errors that come from another process."""
+    classes: list[type[EngineError]] = [EngineError]
+    for candidate in classes:  # grows while it is read
+        if candidate.code == code:
+            return candidate
+        classes.extend(candidate.__subclasses__())
+    return fallback

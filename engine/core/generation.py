@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from engine.core.ids import SessionId
+
 
 class FinishReason(StrEnum):
     """Why a sequence ended, in OpenAI's words."""
@@ -20,6 +22,16 @@ class TokenLogprobs:
     logprob: float
     top: tuple[tuple[int, float], ...] = ()
     """(token id, log-probability), most likely first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The last stage's answer for one session: its next token."""
+
+    session: SessionId
+    id: int
+    logprobs: TokenLogprobs | None = None
+    finish: FinishReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from engine.core.errors import EngineError, ModelError
+from engine.core.errors import EngineError, ModelError, error_class
 from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
@@ -88,7 +88,9 @@ async def prepare(
     if "ready" in answer:
         return _files_from_json(answer["ready"])
     if "error" in answer:
-        raise _error_class(answer["error"].get("code"))(answer["error"].get("message", ""))
+        raise error_class(answer["error"].get("code"), ModelError)(
+            answer["error"].get("message", "")
+        )
     _log.error("The process that prepares models ended with %s: %s", child.returncode, said)
     raise ModelError(
         f"Preparing {source} ended unexpectedly (exit code {child.returncode}); see the log, and "
@@ -110,16 +112,6 @@ def _parse(line: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return message if isinstance(message, dict) else {}
-
-
-def _error_class(code: object) -> type[EngineError]:
-    """The class that has this code in the tree of errors."""
-    classes: list[type[EngineError]] = [EngineError]
-    for error_class in classes:  # grows while it is read
-        if error_class.code == code:
-            return error_class
-        classes.extend(error_class.__subclasses__())
-    return ModelError
 
 
 def _files_to_json(files: ModelFiles) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from engine.core.generation import FinishReason
+from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import PeerId
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.tokens import encode_logprobs
 from engine.server.scheduler import Work
 from engine.server.sessions import SessionTable
-from engine.server.worker_process import LoadOrder, Sampled
+from engine.server.worker_process import LoadOrder
 
 _FINISH_FLAGS = {FinishReason.STOP: RowFlags.EOS, FinishReason.LENGTH: RowFlags.LENGTH}
 

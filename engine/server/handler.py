@@ -254,6 +254,9 @@ class StageHandler:
         if not batch:
             self._work_arrived.clear()
             return
+        await self._run(batch, worker, order)
+
+    async def _run(self, batch: list[Work], worker: WorkerProcess, order: LoadOrder) -> None:
         taken_s = self._clock.monotonic_s()
         try:
             result = await worker.forward(
@@ -265,10 +268,12 @@ class StageHandler:
             )
         except WorkerFailed:
             raise
-        except EngineError as error:  # this pass failed, the worker lives
-            if self._table is not None:
-                failed = self._table.drop([work.row.session for work in batch])
-                self._end(failed, error.code, str(error))
+        except EngineError as error:  # the worker lives; it may be one row that it cannot compute
+            if len(batch) > 1:
+                for work in batch:
+                    await self._run([work], worker, order)
+            elif self._table is not None:
+                self._end(self._table.drop([batch[0].row.session]), error.code, str(error))
             return
         done_s = self._clock.monotonic_s()
         self._emit(batch, result, order)

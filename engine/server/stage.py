@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
-from engine.core.generation import FinishReason, TokenLogprobs
+from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
@@ -28,16 +28,6 @@ from engine.models.families import read_config
 from engine.models.heads import Ends
 from engine.protocol.frames import Row, RowFlags
 from engine.sampling.sample import SampleRequest, sample
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """The next token of one session."""
-
-    session: SessionId
-    id: int
-    logprobs: TokenLogprobs | None = None
-    finish: FinishReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The worker process: holds weights and KV, computes what the agent sends, knows no network.
 
-Started by `engine.server.supervisor` as `python -m engine.server.worker FD MEMORY_FD BYTES PID`.
+Started by `engine.server.worker_process` as `python -m engine.server.worker FD MEMORY_FD BYTES PID`.
 It dies with the agent: by the kernel's parent-death signal, and when the socket closes.
 """
 

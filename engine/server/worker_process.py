@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.core.errors import CacheFull, EngineError, ModelCorrupt, WorkerFailed
-from engine.core.generation import FinishReason, TokenLogprobs
+from engine.core.errors import WorkerFailed, error_class
+from engine.core.generation import FinishReason, Sampled, TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
@@ -27,10 +27,6 @@ from engine.protocol.messages import SequenceMessage
 from engine.server.link import AgentSocket, Message, SharedRegions
 
 logger = logging.getLogger(__name__)
-
-_ERRORS: dict[str, type[EngineError]] = {
-    error.code: error for error in (CacheFull, ModelCorrupt, WorkerFailed)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +42,6 @@ class LoadOrder:
     """0: torch's own choice."""
     region_bytes: int
     """Size of each shared region: the hidden states of the largest forward pass."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """The last stage's answer for one SAMPLE row."""
-
-    session: SessionId
-    id: int
-    finish: FinishReason | None
-    logprobs: TokenLogprobs | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +215,7 @@ class WorkerProcess:
         self._link.send(message)
         answer = await self._answer
         if answer["op"] == "error":
-            raise _ERRORS.get(answer["code"], WorkerFailed)(answer["message"])
+            raise error_class(answer["code"], WorkerFailed)(answer["message"])
         return answer
 
     async def _read(self) -> None:
@@ -261,8 +247,8 @@ def _sampled(entry: Any) -> Sampled:
     return Sampled(
         SessionId(session),
         token_id,
-        None if finish is None else FinishReason(finish),
         None
         if logprobs is None
         else TokenLogprobs(logprobs[0], tuple((int(i), float(p)) for i, p in logprobs[1])),
+        None if finish is None else FinishReason(finish),
     )

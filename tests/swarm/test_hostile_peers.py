@@ -15,6 +15,7 @@ from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
 from engine.protocol.messages import (
+    Failed,
     HopMessage,
     OpenReply,
     OpenRequest,
@@ -113,6 +114,40 @@ async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
     links.send(STAGE, frame)
     await asyncio.wait_for(lost.wait(), 5)
     assert await serves_others(swarm, f"honest-{name}")
+
+
+async def test_row_that_cannot_be_computed_ends_its_own_session_alone(tiny: Path) -> None:
+    async with local_swarm(tiny, Span(0, 2), Span(2, 4)) as swarm:
+        last = swarm.stages[1]
+        upstream = await swarm.node("upstream")
+        failed: asyncio.Queue[Frame] = asyncio.Queue()
+        upstream.on([Kind.FAILED], lambda _, frame: failed.put_nowait(frame))
+        opened: asyncio.Queue[Frame] = asyncio.Queue()
+        upstream.on([Kind.OPENED], lambda _, frame: opened.put_nowait(frame))
+        tokens: asyncio.Queue[Frame] = asyncio.Queue()
+        upstream.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
+        sequences = tuple(
+            SequenceMessage(
+                session=n, capacity_tokens=4, prompt_tokens=1, sampling=SamplingMessage()
+            )
+            for n in (1, 2)
+        )
+        hops = (
+            HopMessage(peer="upstream", start=0, end=2),
+            HopMessage(peer=last.peer, start=2, end=4),
+        )
+        request = OpenRequest(request=1, model_id="tiny@0", hops=hops, sequences=sequences)
+        upstream.send(last.peer, message_frame(Kind.OPEN, request))
+        await asyncio.wait_for(opened.get(), 5)
+        hidden = np.ones((2, 64), np.float32)
+        hidden[0] = np.nan
+        rows = tuple(Row(SessionId(n), 0, 1, 0, RowFlags.SAMPLE) for n in (1, 2))
+        ids = np.array([1, 1], np.int32)
+        upstream.send(last.peer, Frame(Kind.STEP, hidden.tobytes(), rows, ids, Dtype.FLOAT32, 64))
+        assert parse(await asyncio.wait_for(failed.get(), 5), Failed).sessions == (1,)
+        answer = await asyncio.wait_for(tokens.get(), 5)
+        assert [row.session for row in answer.rows] == [2]
+        assert not last.serving.done()
 
 
 async def test_stranger_cannot_feed_or_close_the_session_of_another(swarm: LocalSwarm) -> None:
