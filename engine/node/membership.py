@@ -211,12 +211,12 @@ class Membership:
 
         Where the invite names ourselves, others count on finding us just there.
         """
-        if self.invite is None or self.config.swarm.listen:
-            return (() if self.invite is None else self.invite.bootstrap), ()
+        if self.invite is None:
+            return (), ()
         us = f"/p2p/{load_or_create(self._home.identity_file).peer_id}"
         own = [a for a in self.invite.bootstrap if a.endswith(us)]
         others = tuple(a for a in self.invite.bootstrap if not a.endswith(us))
-        if not own:
+        if not own or self.config.swarm.listen:
             return others, ()
         host = "127.0.0.1" if all(a.startswith("/ip4/127.") for a in own) else "0.0.0.0"  # noqa: S104
         return others, tuple({f"/ip4/{host}/tcp/{a.split('/')[4]}": None for a in own})

@@ -8,6 +8,7 @@ import logging.handlers
 import os
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 from engine.config import Config
 from engine.core.clock import SystemClock
@@ -75,6 +76,7 @@ async def run(options: EngineOptions) -> int:
 async def _until_ended(node: Node, stages: LocalStages) -> int:
     """Wait for a signal, a quit request, the last lease, or the end of a local stage."""
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_log_stray_error)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, node.quit)
     ended = asyncio.create_task(node.ended.wait())
@@ -133,6 +135,11 @@ def _say_ready(options: EngineOptions, server: ApiServer) -> None:
     if options.ready_fd is not None:
         with os.fdopen(options.ready_fd, "w", encoding="utf-8") as file:
             file.write(line)
+
+
+def _log_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Errors that no task awaits, such as hivemind's when someone hangs up: for the log alone."""
+    logger.error("%s", context["message"], exc_info=context.get("exception"))
 
 
 def _log_to_file(home: Home, *, debug: bool) -> None:

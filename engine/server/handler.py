@@ -125,6 +125,9 @@ class StageHandler:
                 tasks.create_task(self._watch(worker))
                 while True:
                     await self._work_arrived.wait()
+                    # Rows that we have just sent to ourselves belong in this pass, or a batch that
+                    # was once split by its prefill would stay in two halves.
+                    await asyncio.sleep(0)
                     await self._run_batch(worker, order)
         except ExceptionGroup as group:
             failed, others = group.split(WorkerFailed)
@@ -291,7 +294,7 @@ class StageHandler:
         """How much prefill may ride along: a chunk as long as a decode step while others decode."""
         table = self._table
         if table is None or not any(
-            session.position >= session.prompt_tokens for session in table.all()
+            session.position > session.prompt_tokens for session in table.all()
         ):
             return self._config.max_batch_tokens
         return min(self._config.max_batch_tokens, self.pace.prefill_chunk_tokens())

@@ -90,6 +90,12 @@ async def test_batch_of_mixed_lengths_equals_local_greedy(
         assert all(event.finish is None for event in got[:-1])
 
 
+async def test_rows_of_a_batch_share_their_forward_passes(whole: LocalSwarm) -> None:
+    before = whole.stages[0].handler.pace.forwards
+    await collect(await whole.add_client("sharing"), PROMPTS, [greedy(20)] * len(PROMPTS))
+    assert whole.stages[0].handler.pace.forwards - before <= 20 + 2
+
+
 async def test_stop_token_ends_the_row_and_frees_its_room(tiny: Path, three: LocalSwarm) -> None:
     expected = reference(tiny, PROMPTS[0], 12)
     stop = expected[3]
