@@ -64,7 +64,8 @@ class Child:
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._last: dict[str, Any] | None = None
         self._complaints = b""
-        self._readers = [asyncio.create_task(self._read()), asyncio.create_task(self._listen())]
+        self._listening = asyncio.create_task(self._listen())
+        self._readers = [self._listening, asyncio.create_task(self._read())]
 
     @classmethod
     async def launch(cls, name: str, prefix: Sequence[str], cores: Sequence[int] | None) -> Self:
@@ -188,6 +189,8 @@ class Child:
             else:
                 self._answers.put_nowait(answer)
         await self._process.wait()
+        # Its last words may still be under way.
+        await asyncio.wait([self._listening], timeout=_READ_LIMIT_S)
         said = self._complaints.decode("utf-8", "replace").strip().splitlines() or ["no message"]
         self._give_up(
             f"{self.name} cannot be reached: the command for its host ended ({said[-1]})."
