@@ -13,6 +13,7 @@ from installers.setup_steps.report import Report, SetupFailed
 
 DESKTOP_PACKAGES = Path("tests/support/desktop/apt-packages.txt")
 _FAILED, _INTERRUPTED = 1, 130
+_WINDOWLESS = {"--headless", "--once", "--help", "-h", "--version"}
 
 
 def run(root: Path, arguments: Sequence[str]) -> int:
@@ -26,7 +27,8 @@ def run(root: Path, arguments: Sequence[str]) -> int:
     try:
         _refuse_windows()
         environment.prepare(frozenset({"gui"}), torch_build.for_this_machine())
-        wants_window = not arguments or arguments[0].startswith("-")
+        is_tray = not arguments or arguments[0].startswith("-")
+        wants_window = is_tray and not _WINDOWLESS & set(arguments)
         if wants_window and system_packages.has_display() and not _can_show_windows(report):
             for name in ("DISPLAY", "WAYLAND_DISPLAY"):
                 variables.pop(name, None)
