@@ -60,7 +60,7 @@ async def run(spec: ClientSpec, lines: Lines) -> None:
 @contextlib.asynccontextmanager
 async def _serving(membership: Membership, joined: Joined) -> AsyncIterator[Serving]:
     """What the membership makes of the model, while it runs."""
-    running = asyncio.create_task(membership.run(joined, paused=False))
+    running = asyncio.create_task(membership.run(joined))
     try:
         while membership.serving is None:
             if running.done():

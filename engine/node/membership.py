@@ -145,12 +145,13 @@ class Membership:
         finally:
             await peer.stop()
 
-    async def run(self, joined: Joined, *, paused: bool) -> None:
+    async def run(self, joined: Joined, pause_reason: Callable[[], str] = str) -> None:
         """Prepare the model and serve until cancelled.
 
         Args:
             joined: From `join`.
-            paused: Do not start the stage yet.
+            pause_reason: Why the stage shall not start yet; empty when it shall. Asked once the
+                model is ready, which may be long after the person has paused.
 
         Raises:
             EngineError: The model cannot be prepared, or is not the swarm's.
@@ -193,8 +194,11 @@ class Membership:
             self.progress = None
             self.serving = Serving(files, tokenizer, directory, client, stage, handler)
             self._on_change()
-            if stage is not None and not paused:
-                stage.start()
+            if stage is not None:
+                if reason := pause_reason():
+                    await stage.pause(reason, finish_first=False)
+                else:
+                    stage.start()
             await self._keep_daemon(joined.peer, announcer)
         finally:
             self.serving = None

@@ -26,6 +26,7 @@ from engine.models.tokenizer import ChatTokenizer
 from engine.node import founding
 from engine.node.compute import Compute
 from engine.node.membership import Membership, Serving
+from engine.node.stage_runner import StageRunner
 from engine.node.status import Trouble, describe, state_of
 from engine.swarm import invites
 from engine.swarm.invites import Invite
@@ -65,7 +66,8 @@ class Node:
         self._life: asyncio.Task[None] | None = None
         self._switching = asyncio.Lock()
         self._trouble: Trouble | None = None
-        self._paused = False
+        self._pause_reason = ""
+        self._pausing = asyncio.Lock()
         self._resume_timer: asyncio.TimerHandle | None = None
         self._resume_unix_s: float | None = None
         self._resuming: asyncio.Task[None] | None = None
@@ -106,7 +108,7 @@ class Node:
                     self._set_trouble(None)
                     if joined is not None and not joined.done():
                         joined.set_result(None)
-                    await membership.run(peer_and_links, paused=self._paused)
+                    await membership.run(peer_and_links, lambda: self._pause_reason)
             except PeerError as error:
                 state, text = EngineState.OFFLINE, str(error)
                 failure: EngineError = error
@@ -143,6 +145,7 @@ class Node:
         return describe(
             self._membership,
             self._trouble,
+            self._pause_reason,
             api_url=self.api_url,
             leased=self._leased,
             resume_unix_s=self._resume_unix_s,
@@ -202,22 +205,28 @@ class Node:
         """See `Backend`."""
         if not self._config.stage.enabled:
             raise ConfigError("This engine holds no blocks, so there is nothing to pause.")
-        self._set_resume_timer(request.seconds)
-        self._paused = True
-        stage = None if self._membership.serving is None else self._membership.serving.stage
-        if stage is not None:
-            reason = PAUSE_TEXT if request.seconds is None else "Paused for a while."
-            await stage.pause(reason, finish_first=request.finish_first)
+        async with self._pausing:  # what was asked last shall hold
+            self._set_resume_timer(request.seconds)
+            self._pause_reason = PAUSE_TEXT if request.seconds is None else "Paused for a while."
+            stage = self._stage()
+            if stage is not None:
+                await stage.pause(self._pause_reason, finish_first=request.finish_first)
         self._notify()
 
     async def resume(self) -> None:
         """See `Backend`."""
-        self._set_resume_timer(None)
-        self._paused = False
-        stage = None if self._membership.serving is None else self._membership.serving.stage
-        if stage is not None:
-            await stage.resume()
+        async with self._pausing:
+            self._set_resume_timer(None)
+            self._pause_reason = ""
+            stage = self._stage()
+            if stage is not None:
+                await stage.resume()
         self._notify()
+
+    def _stage(self) -> StageRunner | None:
+        """Our stage; None while the model is being prepared, or when we hold no blocks."""
+        serving = self._membership.serving
+        return None if serving is None else serving.stage
 
     def _set_resume_timer(self, seconds: float | None) -> None:
         if self._resume_timer is not None:
@@ -299,7 +308,7 @@ class Node:
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """See `Backend`."""
         serving = self._serving()
-        if serving.client.route() is None and self._paused:
+        if serving.client.route() is None and self._pause_reason:
             raise EnginePaused(
                 "Shoal is paused and no other node serves the whole model; resume to go on."
             )
@@ -311,6 +320,6 @@ class Node:
     def _serving(self) -> Serving:
         serving = self._membership.serving
         if serving is None:
-            state, reason = state_of(self._membership, self._trouble)
+            state, reason = state_of(self._membership, self._trouble, self._pause_reason)
             raise ResourceError(f"Shoal is not ready ({state.value}): {reason}")
         return serving

@@ -16,18 +16,20 @@ Trouble = tuple[EngineState, str]
 def describe(
     membership: Membership,
     trouble: Trouble | None,
+    pause_reason: str,
     *,
     api_url: str,
     leased: bool,
     resume_unix_s: float | None,
     tokens_used: int,
 ) -> EngineStatus:
-    """Collect the status from the parts that own it."""
+    """Collect the status from the parts that own it; `pause_reason` is empty when not paused."""
     serving, joined, invite = membership.serving, membership.joined, membership.invite
-    state, reason = state_of(membership, trouble)
+    state, reason = state_of(membership, trouble, pause_reason)
     common = EngineStatus(
         state=state,
         reason=reason,
+        until=resume_unix_s,
         tokens_used=tokens_used,
         swarm=None if invite is None else invite.name,
         private=invite is not None and invite.key is not None,
@@ -58,7 +60,6 @@ def describe(
         span = serving.stage.order.span
         update |= {
             "span": (span.start, span.end),
-            "until": resume_unix_s,
             "progress": serving.stage.progress,
             "worker_pid": serving.stage.worker_pid,
             "worker_rss_bytes": _rss_bytes(serving.stage.worker_pid),
@@ -66,13 +67,20 @@ def describe(
     return common.model_copy(update=update)
 
 
-def state_of(membership: Membership, trouble: Trouble | None) -> tuple[EngineState, str]:
+def state_of(
+    membership: Membership, trouble: Trouble | None, pause_reason: str
+) -> tuple[EngineState, str]:
     """The state and its reason, a sentence; empty when all is well."""
     if trouble is not None:
         return trouble
     serving = membership.serving
     if serving is None:
-        return EngineState.STARTING, membership.doing
+        # Preparing goes on meanwhile, but nothing is given until the person resumes.
+        return (
+            (EngineState.PAUSED, pause_reason)
+            if pause_reason
+            else (EngineState.STARTING, membership.doing)
+        )
     offset_s = _clock_offset_s(membership)
     if offset_s is not None and abs(offset_s) > membership.config.swarm.max_clock_offset_s:
         return EngineState.OFFLINE, (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -94,6 +95,30 @@ def test_pause_gives_the_memory_back_and_resume_serves_again(tiny: str, tmp_path
         engine.api.call("POST", "/shoal/v1/resume")
         engine.wait_state("idle")
         assert engine.complete("Hello")["choices"] == text["choices"]
+
+
+def test_pause_before_the_model_is_ready_holds(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        assert pause(engine)["state"] == "paused"
+        assert engine.status()["model"] is None
+        ready = engine.wait(lambda status: status["model"] is not None)
+        assert (ready["state"], ready["reason"]) == ("paused", "Paused until you resume.")
+        assert engine.status()["worker_pid"] is None
+        engine.api.call("POST", "/shoal/v1/resume")
+        engine.wait_state("idle")
+        assert engine.complete("Hello")["choices"]
+
+
+def test_resume_right_after_pause_is_not_lost(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        for _ in range(3):
+            pausing = threading.Thread(target=pause, args=(engine,))
+            pausing.start()
+            time.sleep(0.005)
+            engine.api.call("POST", "/shoal/v1/resume")
+            pausing.join()
+            engine.wait_state("idle", timeout_s=30)
 
 
 def test_timed_pause_says_its_end_and_ends_by_itself(tiny: str, tmp_path: Path) -> None:

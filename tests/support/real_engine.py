@@ -115,7 +115,7 @@ async def swarm_client(root: Path, invite: str) -> AsyncIterator[tuple[Client, C
         lambda: None,
     )
     async with membership.join() as joined:
-        life = asyncio.create_task(membership.run(joined, paused=False))
+        life = asyncio.create_task(membership.run(joined))
         try:
             async with asyncio.timeout(READY_S):
                 while membership.serving is None or membership.serving.client.route() is None:
