@@ -148,14 +148,21 @@ class StageRunner:
                 lived_s = self._clock.monotonic_s() - started_s
                 crashes = 1 if lived_s > STEADY_S else crashes + 1
                 if crashes >= MAX_CRASHES:
-                    self._fail(
+                    await self._fail(
                         f"The compute process ended {crashes} times in a row, so it is not started "
                         "again; run `shoal doctor`, then resume."
                     )
                     return
             except EngineError as error:
                 logger.error("The stage cannot run: %s", error)
-                self._fail(str(error))
+                await self._fail(str(error))
+                return
+            except Exception as error:
+                logger.exception("the stage failed")
+                await self._fail(
+                    f"Something unexpected went wrong in the stage ({type(error).__name__}); see "
+                    "the log, then resume."
+                )
                 return
             backoff_s = min(2.0 ** (crashes - 1), MAX_BACKOFF_S)
             self._set(
@@ -204,9 +211,10 @@ class StageRunner:
         )
         self._on_change()
 
-    def _fail(self, reason: str) -> None:
+    async def _fail(self, reason: str) -> None:
         self._handler.close(EnginePaused(reason))
         self._set(Phase.FAILED, reason)
+        await self._announcer.withdraw()
 
     def _set(self, phase: Phase, reason: str) -> None:
         self.phase, self.reason = phase, reason
