@@ -13,7 +13,7 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -58,6 +58,7 @@ from engine.swarm.links import Links
 logger = logging.getLogger(__name__)
 
 _REQUESTS = itertools.count(1)
+_Reply = TypeVar("_Reply", OpenReply, StatsReply)
 PREFILL_TOKEN_S = 0.1
 """Patience for each prompt token before the first answer, in seconds."""
 
@@ -95,13 +96,15 @@ class Client:
         self._spec = spec
         self._config = config
         self._batches: dict[SessionId, Batch] = {}
-        self._replies: dict[int, asyncio.Future[OpenReply | StatsReply]] = {}
+        self._replies: dict[tuple[PeerId, int, type], asyncio.Future[Any]] = {}
         self._routes: dict[SessionId, Route] = {}
         self.tokens_received = 0
         links.on([Kind.TOKENS], self._on_tokens)
         links.on([Kind.FAILED], self._on_failed)
-        links.on([Kind.OPENED], lambda peer, frame: self._on_reply(parse(frame, OpenReply)))
-        links.on([Kind.STATS_REPLY], lambda peer, frame: self._on_reply(parse(frame, StatsReply)))
+        links.on([Kind.OPENED], lambda peer, frame: self._on_reply(peer, parse(frame, OpenReply)))
+        links.on(
+            [Kind.STATS_REPLY], lambda peer, frame: self._on_reply(peer, parse(frame, StatsReply))
+        )
         links.on_lost(self._on_lost)
 
     async def generate(
@@ -262,11 +265,10 @@ class Client:
                     ),
                 )
                 opened.append(hop)
-                reply = await self._ask(hop.peer, Kind.OPEN, request)
+                reply = await self._ask(hop.peer, Kind.OPEN, request, OpenReply)
             except PeerError:
                 avoid.add(hop.peer)
                 raise
-            assert isinstance(reply, OpenReply)
             if reply.refused:
                 avoid.add(hop.peer)
                 if reply.code == CacheFull.code:
@@ -291,15 +293,15 @@ class Client:
             PeerError: It does not answer.
         """
         await self._links.connect(peer)
-        reply = await self._ask(peer, Kind.STATS, StatsRequest(request=next(_REQUESTS)))
-        assert isinstance(reply, StatsReply)
-        return reply
+        return await self._ask(peer, Kind.STATS, StatsRequest(request=next(_REQUESTS)), StatsReply)
 
     async def _ask(
-        self, peer: PeerId, kind: Kind, request: OpenRequest | StatsRequest
-    ) -> OpenReply | StatsReply:
-        future: asyncio.Future[OpenReply | StatsReply] = asyncio.get_running_loop().create_future()
-        self._replies[request.request] = future
+        self, peer: PeerId, kind: Kind, request: OpenRequest | StatsRequest, expected: type[_Reply]
+    ) -> _Reply:
+        # Only the peer that was asked can answer, and only what it was asked for.
+        key = (peer, request.request, expected)
+        future: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._replies[key] = future
         try:
             self._links.send(peer, message_frame(kind, request))
             return await asyncio.wait_for(future, self._config.open_timeout_s)
@@ -309,7 +311,7 @@ class Client:
                 f"{self._config.open_timeout_s:.0f} s; another route will be tried."
             ) from None
         finally:
-            del self._replies[request.request]
+            del self._replies[key]
 
     async def _keep(self, route: Route, sessions: tuple[SessionId, ...], every_s: float) -> None:
         while True:
@@ -362,8 +364,8 @@ class Client:
         for batch in touched.values():
             batch.fail(StageRefused(message.reason), culprit)
 
-    def _on_reply(self, reply: OpenReply | StatsReply) -> None:
-        future = self._replies.get(reply.request)
+    def _on_reply(self, peer: PeerId, reply: OpenReply | StatsReply) -> None:
+        future = self._replies.get((peer, reply.request, type(reply)))
         if future is not None and not future.done():
             future.set_result(reply)
 

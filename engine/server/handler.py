@@ -218,6 +218,9 @@ class StageHandler:
             raise RemoteProtocolError("The peer sent rows that leave a gap in their sequence.")
         if row.position + row.count > session.capacity_tokens:
             raise RemoteProtocolError("The peer sent more tokens than it had reserved room for.")
+        waiting = self._scheduler.waiting_tokens(session.owner, session.id)
+        if waiting + row.count > session.capacity_tokens:  # the same rows over and over
+            raise RemoteProtocolError("The peer sent rows faster than their sequence can take.")
         if row.flags & ~RowFlags.SAMPLE:
             raise RemoteProtocolError("The peer sent rows with flags that make no sense here.")
         width = 0 if session.is_first else order.spec.hidden_size

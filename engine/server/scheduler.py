@@ -78,6 +78,10 @@ class Scheduler:
         sessions.setdefault(work.row.session, deque()).append(work)
         self.num_waiting += 1
 
+    def waiting_tokens(self, owner: PeerId, session: SessionId) -> int:
+        """Tokens that a session has waiting."""
+        return sum(work.row.count for work in self._owners.get(owner, {}).get(session, ()))
+
     def drop(self, owner: PeerId, session: SessionId) -> None:
         """Forget what a session has waiting."""
         sessions = self._owners.get(owner, OrderedDict())

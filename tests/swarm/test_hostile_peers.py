@@ -116,6 +116,35 @@ async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
     assert await serves_others(swarm, f"honest-{name}")
 
 
+async def test_peer_that_repeats_its_rows_cannot_fill_the_queue(swarm: LocalSwarm) -> None:
+    links = await open_session(swarm, "flooding")
+    lost = asyncio.Event()
+    links.on_lost(lambda peer, reason: lost.set())
+    for _ in range(50):
+        links.send(STAGE, step(0, [1] * CAPACITY))
+    await asyncio.wait_for(lost.wait(), 5)
+    assert await serves_others(swarm, "honest-beside-flooding")
+
+
+async def test_answer_counts_only_from_the_peer_that_was_asked(swarm: LocalSwarm) -> None:
+    client = await swarm.add_client("asking")
+    liar = await swarm.node("liar")
+
+    async def lie() -> None:
+        while True:
+            for number in range(1, 100):
+                lies = message_frame(Kind.OPENED, OpenReply(request=number, refused="No."))
+                liar.send(client.local_peer, lies)
+            await asyncio.sleep(0)
+
+    lying = asyncio.create_task(lie())
+    await asyncio.sleep(0.1)
+    (events,) = await collect(client, [[1, 2, 3]], [SamplingParams(max_new_tokens=3)])
+    assert not lying.done()
+    lying.cancel()
+    assert len(events) == 3
+
+
 async def test_row_that_cannot_be_computed_ends_its_own_session_alone(tiny: Path) -> None:
     async with local_swarm(tiny, Span(0, 2), Span(2, 4)) as swarm:
         last = swarm.stages[1]
