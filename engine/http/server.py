@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,9 @@ from engine.http.openai_routes import OpenAiRoutes
 from engine.http.shoal_routes import ShoalRoutes
 
 LOOPBACK: Final = "127.0.0.1"
+# aiohttp writes what it cannot parse to the log, with a traceback; that may hold anything.
+logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
+
 _SHUTDOWN_S: Final = 0.5
 """How long running requests may go on when the engine ends."""
 

@@ -227,12 +227,24 @@ def _binary() -> Path:
 
 def _sweep_sockets() -> None:
     """Remove the sockets that killed engines left behind: those that nobody answers."""
+    bound = _bound_sockets()
     for path in _SOCKETS.glob("shoal-*.sock"):
+        if str(path) in bound:
+            continue
         with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
             try:
                 probe.connect(str(path))
             except ConnectionRefusedError:
                 path.unlink()
+
+
+def _bound_sockets() -> set[str]:
+    """Paths of sockets that live in our network namespace: no need to disturb their owners."""
+    try:
+        lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return set()
+    return {line.rpartition(" ")[2] for line in lines}
 
 
 def _drop(writer: asyncio.StreamWriter) -> None:
