@@ -80,7 +80,8 @@ class Scheduler:
 
     def waiting_tokens(self, owner: PeerId, session: SessionId) -> int:
         """Tokens that a session has waiting."""
-        return sum(work.row.count for work in self._owners.get(owner, {}).get(session, ()))
+        sessions = self._owners.get(owner, OrderedDict())
+        return sum(work.row.count for work in sessions.get(session, ()))
 
     def drop(self, owner: PeerId, session: SessionId) -> None:
         """Forget what a session has waiting."""
