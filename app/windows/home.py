@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -99,6 +99,7 @@ class HomeWindow(QWidget):
         if view.facts != self._facts:
             self._facts = view.facts
             self._draw_facts()
+        QTimer.singleShot(0, self, self._grow)  # new labels count once they are shown
 
     def bring_up(self) -> None:
         """Show the window before all others, as high as its text needs."""
@@ -108,6 +109,12 @@ class HomeWindow(QWidget):
         self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
         self.raise_()
         self.activateWindow()
+
+    def _grow(self) -> None:
+        """Make room for a text that has become longer; never shrink what the person has sized."""
+        needed = self._column.heightForWidth(self.width())
+        if self.isVisible() and self.height() < needed:
+            self.resize(self.width(), needed)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Tell: without a tray this may end Shoal."""

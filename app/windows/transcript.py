@@ -102,13 +102,21 @@ class Transcript(QTextBrowser):
         super().paintEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the column's width and the bubbles at its right edge."""
+        """Keep the column's width, the bubbles at its right edge, and the end in sight."""
+        follow = self._is_at_end()
         super().resizeEvent(event)
         self._fit()
+        if follow:
+            bar = self.verticalScrollBar()
+            bar.setValue(bar.maximum())
+
+    def _is_at_end(self) -> bool:
+        bar = self.verticalScrollBar()
+        return bar.value() >= bar.maximum() - 8
 
     def _draw(self) -> None:
         bar = self.verticalScrollBar()
-        follow = bar.value() >= bar.maximum() - 8  # do not fight a reader who scrolled up
+        follow = self._is_at_end()  # do not fight a reader who scrolled up
         same = 0
         for shown, turn in zip(self._shown, self._wanted, strict=False):
             if shown.turn.key != turn.key:

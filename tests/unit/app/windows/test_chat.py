@@ -243,3 +243,15 @@ def button(chat: Shown, label: str) -> QAbstractButton:
     ]
     assert len(found) == 1, label
     return found[0]
+
+
+def test_end_of_the_answer_stays_in_sight_when_a_notice_takes_room(chat: Shown) -> None:
+    lines = "\n\n".join(f"Line {number}." for number in range(60))
+    chat.hear(ChatAsked("Count."), ChatToken(lines, 1.0))
+    bar = chat.window.transcript.verticalScrollBar()
+    chat.qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+    before = bar.maximum()
+    chat.hear(ChatFailed("The engine has ended. Try again when it is back."))
+    chat.qtbot.waitUntil(lambda: bar.maximum() > before)
+    chat.qtbot.wait(200)
+    assert bar.value() == bar.maximum()

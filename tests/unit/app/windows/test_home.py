@@ -61,5 +61,23 @@ def test_only_fitting_controls_are_offered(home: HomeWindow) -> None:
     assert not home.pause.isVisible()
 
 
+def test_window_grows_with_its_text(qtbot: QtBot) -> None:
+    window = HomeWindow()
+    qtbot.addWidget(window)
+    hear(window, EngineStarting())
+    window.bring_up()
+    hear(window, EngineStarting(), StatusArrived(status(model="A-long-name-" * 12)))
+
+    def nothing_is_cut() -> None:
+        labels = [label for label in window.findChildren(QLabel) if label.isVisible()]
+        assert len(labels) > 10
+        for label in labels:
+            width = label.width()
+            needed = label.heightForWidth(width) if label.wordWrap() else label.sizeHint().height()
+            assert label.pixmap().isNull() is False or label.height() >= needed
+
+    qtbot.waitUntil(nothing_is_cut)
+
+
 def test_every_button_has_a_name(home: HomeWindow) -> None:
     assert all(button.accessibleName() for button in home.findChildren(QPushButton))
