@@ -133,4 +133,8 @@ def load(settings_file: Path, overrides: Overrides | None = None) -> Config:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(
+                f"There is no setting {field}; correct its name or remove it from {settings_file}."
+            ) from error
         raise ConfigError(f"The setting {field} is wrong: {first['msg']}.") from error

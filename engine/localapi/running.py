@@ -79,14 +79,26 @@ class Home:
 def find_running(home: Home) -> ReadyFile | None:
     """The engine that runs on `home`, or None.
 
-    A file left behind by a killed engine is recognised by its dead process and ignored.
+    A file left behind by a killed engine is recognised by its dead process and ignored, also when
+    another process has its number by now, as after a new start of the computer.
     """
     try:
         ready = ReadyFile.model_validate_json(home.running_file.read_text(encoding="utf-8"))
         os.kill(ready.pid, 0)
     except (OSError, ValueError):
         return None
+    if ready.process_start is not None and ready.process_start != process_start(ready.pid):
+        return None
     return ready
+
+
+def process_start(pid: int) -> int | None:
+    """When a process began, in the kernel's ticks since boot; None where `/proc` does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        return int(stat.rpartition(")")[2].split()[19])  # field 22; the name before may hold blanks
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def read_token(path: Path) -> str:

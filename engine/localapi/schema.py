@@ -178,3 +178,5 @@ class ReadyFile(_Answer):
     url: str
     token_file: str
     pid: int
+    process_start: int | None = None
+    """When the process began, as the system counts; tells it from a later one of the same number."""

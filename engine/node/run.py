@@ -17,7 +17,7 @@ from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
 from engine.http.server import ApiServer, serve
 from engine.localapi.lock import engine_lock
-from engine.localapi.running import Home
+from engine.localapi.running import Home, process_start
 from engine.localapi.schema import ReadyFile
 from engine.localapi.token import ensure_token
 from engine.models.prepare import prepare
@@ -124,7 +124,12 @@ def _invite(options: EngineOptions) -> Invite | None:
 
 
 def _say_ready(options: EngineOptions, server: ApiServer) -> None:
-    ready = ReadyFile(url=server.url, token_file=str(options.home.token_file), pid=os.getpid())
+    ready = ReadyFile(
+        url=server.url,
+        token_file=str(options.home.token_file),
+        pid=os.getpid(),
+        process_start=process_start(os.getpid()),
+    )
     line = ready.model_dump_json() + "\n"
     for path in (options.home.running_file, options.ready_file):
         if path is not None:

@@ -1,11 +1,14 @@
+import os
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
 from engine.core.errors import ConfigError, NoRoute
 from engine.localapi.client import ApiClient, ApiFailed, EngineUnreachable
-from engine.localapi.running import find_running
+from engine.localapi.running import Home, find_running, process_start
+from engine.localapi.schema import ReadyFile
 from tests.support.api_backend import ScriptedBackend, tiny_tokenizer
 from tests.support.api_server import TOKEN, serving_in_thread
 from tests.support.fake_home import running_in
@@ -89,3 +92,16 @@ def test_silence_is_a_clear_error():
 def test_an_address_without_port_is_refused(url):
     with pytest.raises(ConfigError, match="not the address"):
         ApiClient(url, TOKEN)
+
+
+def test_engine_is_not_mistaken_for_a_process_that_got_its_number(tmp_path: Path) -> None:
+    home = Home.under(tmp_path)
+    home.state_dir.mkdir(parents=True)
+    ours = process_start(os.getpid())
+    assert ours is not None
+    for start, found in ((ours, True), (ours - 1, False), (None, True)):
+        ready = ReadyFile(
+            url="http://127.0.0.1:1", token_file="x", pid=os.getpid(), process_start=start
+        )
+        home.running_file.write_text(ready.model_dump_json())
+        assert (find_running(home) is not None) is found
