@@ -58,8 +58,9 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
     if status.plan:
         rows.append(("Route", " → ".join(_stage_text(stage) for stage in status.plan)))
     swarm = status.swarm or "none (solo)"
+    nodes = "node" if status.peers == 1 else "nodes"
     rows += [
-        ("Swarm", f"{swarm}, {'private, ' if status.private else ''}{status.peers} other nodes"),
+        ("Swarm", f"{swarm}, {'private, ' if status.private else ''}{status.peers} other {nodes}"),
         ("Sessions", str(status.sessions)),
         ("Tokens", f"{status.tokens_served} served, {status.tokens_used} used"),
     ]
