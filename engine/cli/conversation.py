@@ -150,6 +150,8 @@ def _stream(client: ApiClient, body: dict[str, object], *, show: bool) -> Reply:
                         if show:
                             print(printable(text), end="", flush=True)
                     finish_reason = choice["finish_reason"] or finish_reason
+        if finish_reason is None:
+            raise EngineError("The engine ended before the answer was complete; ask again.")
     except KeyboardInterrupt:
         finish_reason = None
     finally:
