@@ -84,7 +84,7 @@ class ClientConfig(_Branch):
     max_attempts: int = Field(default=4, ge=1)
     """Routes tried for one sequence before its error is final."""
     room_wait_s: float = Field(default=30.0, ge=0)
-    """How long a request waits for KV room before it is refused."""
+    """How long a request waits for KV room, or for a stage that is starting again."""
 
 
 class ApiConfig(_Branch):

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from engine.client.batch import Batch, Failure, Sequence
+from engine.client.patience import Patience
 from engine.config import ClientConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -37,7 +38,7 @@ from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import SwarmSnapshot
-from engine.planner.routing import find_route
+from engine.planner.routing import find_route, uncovered
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.messages import (
     Failed,
@@ -125,8 +126,7 @@ class Client:
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
         avoid: set[PeerId] = set()
-        failures: list[EngineError] = []
-        room_until_s = self._clock.monotonic_s() + self._config.room_wait_s
+        patience = Patience(self._config, self._clock)
         for attempt in itertools.count():
             waiting = [sequence for sequence in sequences if not sequence.finished]
             if not waiting:
@@ -134,25 +134,19 @@ class Client:
             try:
                 async with contextlib.aclosing(self._attempt(waiting, attempt, avoid)) as events:
                     async for index, event in events:
-                        failures.clear()  # it gets on: only attempts without any news count
+                        patience.got_on()
                         self.tokens_received += 1
                         yield index, event
             except EngineError as error:
-                if not error.retryable:
-                    raise
-                waits_for_room = (
-                    isinstance(error, CacheFull) and self._clock.monotonic_s() < room_until_s
+                wait_s = patience.after(
+                    error,
+                    may_recover=not uncovered(self._view.snapshot(), joining=True),
+                    tried_all=isinstance(error, NoRoute) and bool(avoid),
                 )
-                # Those that failed may be the only ones there are: that is no failure of its own.
-                is_out_of_peers = isinstance(error, NoRoute) and bool(avoid)
-                if waits_for_room or is_out_of_peers:
-                    avoid.clear()
-                else:
-                    failures.append(error)
-                if len(failures) >= self._config.max_attempts:
-                    raise _give_up(failures) from error
+                if isinstance(error, NoRoute | CacheFull):
+                    avoid.clear()  # those that failed may be the only ones there are
                 logger.info("Attempt %d failed: %s", attempt, error)
-                await asyncio.sleep(0.1 * 4 ** max(0, min(len(failures) - 1, 3)))
+                await asyncio.sleep(wait_s)
                 with contextlib.suppress(PeerUnreachable):  # then the last view must do
                     await self._view.refresh()
 
@@ -387,10 +381,3 @@ def _prompt_frame(sequences: list[Sequence], attempt: int) -> Frame:
 
 def _names(route: Route) -> str:
     return ", ".join(f"…{short(hop.peer)}" for hop in route.hops)
-
-
-def _give_up(failures: list[EngineError]) -> EngineError:
-    texts = list(dict.fromkeys(str(failure) for failure in failures))
-    if len(texts) == 1:
-        return type(failures[-1])(f"{texts[0]} (tried {len(failures)} times)")
-    return PeerUnreachable("Every route failed: " + " / ".join(texts))

@@ -25,6 +25,10 @@ class ModelSpec:
     max_position_embeddings: int
     tie_word_embeddings: bool
     eos_token_ids: tuple[int, ...]
+    default_temperature: float = 1.0
+    """What its makers recommend, for requests that do not say."""
+    default_top_p: float = 1.0
+    default_top_k: int = 0
 
     @property
     def name(self) -> str:

@@ -91,9 +91,14 @@ class Fields:
 
     def number(self, name: str, default: float, low: float, high: float) -> float:
         """A finite number within `[low, high]`."""
+        value = self.optional_number(name, low, high)
+        return default if value is None else value
+
+    def optional_number(self, name: str, low: float, high: float) -> float | None:
+        """A finite number within `[low, high]`, or None when absent."""
         value = self.raw(name)
         if value is None:
-            return default
+            return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise wrong_type(name, "a number", value)
         check_range(name, value, low, high)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
 from engine.core.model_spec import ModelSpec
@@ -49,9 +49,10 @@ class GenerationOptions:
     n: int
     stop: tuple[str, ...]
     max_tokens: int | None
-    temperature: float
-    top_p: float
-    top_k: int
+    temperature: float | None
+    """None, here and below: as the model's makers recommend."""
+    top_p: float | None
+    top_k: int | None
     min_p: float
     repetition_penalty: float
     presence_penalty: float
@@ -200,9 +201,9 @@ def sampling_params(
     seed = random_seed if options.seed is None else options.seed
     return tuple(
         SamplingParams(
-            temperature=options.temperature,
-            top_p=options.top_p,
-            top_k=options.top_k,
+            temperature=_or(options.temperature, spec.default_temperature),
+            top_p=_or(options.top_p, spec.default_top_p),
+            top_k=_or(options.top_k, spec.default_top_k),
             min_p=options.min_p,
             repetition_penalty=options.repetition_penalty,
             presence_penalty=options.presence_penalty,
@@ -227,7 +228,10 @@ def _options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
     include_usage = stream_options.get("include_usage")
     if include_usage is not None and not isinstance(include_usage, bool):
         raise wrong_type("stream_options.include_usage", "a boolean", include_usage)
-    temperature = fields.number("temperature", 1.0, 0.0, 2.0)
+    temperature = fields.optional_number("temperature", 0.0, 2.0)
+    if temperature is not None and temperature < _GREEDY_BELOW_TEMPERATURE:
+        temperature = 0.0
+    top_p = fields.optional_number("top_p", 0.0, 1.0)
     return GenerationOptions(
         model=fields.text("model"),
         stream=stream,
@@ -235,9 +239,9 @@ def _options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
         n=fields.integer("n", 1, MAX_CHOICES) or 1,
         stop=_stops(fields.raw("stop")),
         max_tokens=_max_tokens(fields),
-        temperature=0.0 if temperature < _GREEDY_BELOW_TEMPERATURE else temperature,
-        top_p=max(_LEAST_TOP_P, fields.number("top_p", 1.0, 0.0, 1.0)),
-        top_k=fields.integer("top_k", 0, _MAX_TOKENS) or 0,
+        temperature=temperature,
+        top_p=None if top_p is None else max(_LEAST_TOP_P, top_p),
+        top_k=fields.integer("top_k", 0, _MAX_TOKENS),
         min_p=fields.number("min_p", 0.0, 0.0, 1.0),
         repetition_penalty=fields.number("repetition_penalty", 1.0, 0.01, 100.0),
         presence_penalty=fields.number("presence_penalty", 0.0, -2.0, 2.0),
@@ -246,6 +250,13 @@ def _options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
         seed=fields.integer("seed", *_INT64),
         logprobs=logprobs,
     )
+
+
+_N = TypeVar("_N", int, float)
+
+
+def _or(asked: _N | None, default: _N) -> _N:
+    return default if asked is None else asked
 
 
 def _max_tokens(fields: Fields) -> int | None:

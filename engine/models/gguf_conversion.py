@@ -81,11 +81,15 @@ def convert(
     for dtype, directory in directories.items():
         _write_json(directory / CONFIG, {**config, "dtype": dtype})
         ends = {key: config[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")}
-        _write_json(directory / "generation_config.json", ends)
+        _write_json(directory / "generation_config.json", {**ends, **_RECOMMENDED})
         small = {path.name: path for path in directory.iterdir() if path.name != WEIGHTS}
         hashes[directory] = {name: sha256_of_file(path) for name, path in small.items()}
         hashes[directory][WEIGHTS] = sha256_of_weights[dtype]
     return hashes
+
+
+_RECOMMENDED = {"do_sample": True, "temperature": 0.2, "top_p": 0.9}
+"""Of SmolLM2's makers; at temperature 1 so small a model babbles."""
 
 
 def _config(reader: Any) -> dict[str, Any]:

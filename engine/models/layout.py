@@ -220,6 +220,7 @@ def read_spec(directory: Path, model_id: str) -> ModelSpec:
             max_position_embeddings=context,
             tie_word_embeddings=is_tied(config),
             eos_token_ids=read_eos_token_ids(directory),
+            **_recommended_sampling(directory),
         )
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise ModelCorrupt(
@@ -232,6 +233,22 @@ def read_spec(directory: Path, model_id: str) -> ModelSpec:
             f"The model's {CONFIG} in {directory} has a size of 0; fetch the model again."
         )
     return spec
+
+
+def _recommended_sampling(directory: Path) -> dict[str, Any]:
+    """Fields of `ModelSpec` from generation_config.json; none when it recommends greedy or nothing."""
+    path = directory / "generation_config.json"
+    config = read_json(path) if path.exists() else {}
+    if not config.get("do_sample"):
+        return {}
+    fields: dict[str, Any] = {}
+    if config.get("temperature") is not None:
+        fields["default_temperature"] = min(max(float(config["temperature"]), 0.0), 2.0)
+    if config.get("top_p") is not None and 0 < float(config["top_p"]) <= 1:
+        fields["default_top_p"] = float(config["top_p"])
+    if config.get("top_k") is not None:
+        fields["default_top_k"] = max(0, int(config["top_k"]))
+    return fields
 
 
 def read_eos_token_ids(directory: Path) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ _GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _GGUF_BYTES = 98_362_432
 _CONVERTED_BYTES = 815_000_000
-_CONVERTER_VERSION = 1
+_CONVERTER_VERSION = 2
 """Counted up when the converted weights or the tokenizer change."""
 _MANIFEST = "shoal-manifest.json"
 _DIRECTORIES = {"float32": "starter-float32", "bfloat16": "starter-bfloat16"}
@@ -88,6 +88,7 @@ def ensure_starter(
             return directory  # another process was faster
         if directory.exists():
             _log.warning("The converted model in %s is damaged; converting it again", directory)
+        _remove_leftovers(models_dir)
         fetched_bytes = _GGUF_BYTES if (models_dir / _GGUF_FILE).exists() else 0
         require_free(models_dir, _CONVERTED_BYTES + _GGUF_BYTES - fetched_bytes)
         gguf_file = _fetched_gguf(models_dir, on_progress)
@@ -128,13 +129,17 @@ def _is_whole(directory: Path, *, verify: bool) -> bool:
     return True
 
 
+def _remove_leftovers(models_dir: Path) -> None:
+    """Delete what a killed conversion left; we hold the lock, so nobody is writing it."""
+    for leftover in models_dir.glob(".starter-*"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+
+
 def _convert(gguf_file: Path, models_dir: Path, on_progress: OnProgress) -> None:
     """Write both directories beside their places, then move each there in one step."""
     from engine.models.gguf_conversion import convert  # torch: seconds that only this needs
 
-    for leftover in models_dir.glob(".starter-*"):
-        if leftover.is_dir():
-            shutil.rmtree(leftover)  # we hold the lock: whoever wrote it was killed
     partial = {dtype: models_dir / f".{name}.partial" for dtype, name in _DIRECTORIES.items()}
     try:
         for directory in partial.values():
@@ -142,6 +147,8 @@ def _convert(gguf_file: Path, models_dir: Path, on_progress: OnProgress) -> None
 
         def on_tensor(done: int, total: int) -> None:
             on_progress(Progress(what=f"Converting {NAME}", done=done, total=total, unit="tensors"))
+            if done == total:  # the tokenizer, hashes and the disk take as long again
+                on_progress(Progress(what=f"Writing {NAME}", done=0, total=0))
 
         for directory, sha256 in convert(gguf_file, partial, on_tensor).items():
             _write_manifest(directory, sha256)

@@ -22,6 +22,8 @@ class LocalStages:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._processes: list[asyncio.subprocess.Process] = []
+        self._watchers: list[asyncio.Task[None]] = []
+        self._broken = asyncio.Event()
 
     async def start(self, invite: str, spans: Sequence[Span], extra: Sequence[str]) -> None:
         """Start one engine per span; they join by `invite` and load on their own.
@@ -57,22 +59,17 @@ class LocalStages:
             except OSError as error:
                 raise WorkerFailed(f"A further stage could not be started: {error}.") from error
             self._processes.append(process)
+            self._watchers.append(asyncio.create_task(self._watch(process)))
             logger.info("stage %d of blocks %s: process %d", number, span, process.pid)
 
     async def wait_broken(self) -> None:
         """Return when one of them has ended, which it should not; never when there are none."""
-        if not self._processes:
-            await asyncio.Event().wait()
-        waits = [asyncio.create_task(process.wait()) for process in self._processes]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        logger.error("a local stage has ended; see %s", self._home.state_dir / "stages")
+        await self._broken.wait()
 
     async def stop(self) -> None:
         """End them all and wait."""
+        for watcher in self._watchers:
+            watcher.cancel()
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
@@ -83,3 +80,8 @@ class LocalStages:
                 process.kill()
                 await process.wait()
         self._processes.clear()
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        await process.wait()
+        logger.error("a local stage has ended; see %s", self._home.state_dir / "stages")
+        self._broken.set()

@@ -229,7 +229,7 @@ class Membership:
         """Find the model; with a span, have its weights on disk too."""
         self._say(f"Preparing {self.source}.")
         files = await prepare(
-            self.source, self._home.models_dir, self._compute.dtype_name, span, self._show
+            self.source, self._home.models_dir, self._compute.dtype_name, span, self.show
         )
         if self.invite is not None and files.spec.model_id != self.invite.model_id:
             raise ModelCorrupt(
@@ -270,6 +270,7 @@ class Membership:
         self.doing, self.progress = doing, None
         self._on_change()
 
-    def _show(self, progress: Progress) -> None:
+    def show(self, progress: Progress) -> None:
+        """Show how far the preparation is."""
         self.progress = progress
         self._on_change()

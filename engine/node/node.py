@@ -18,6 +18,7 @@ from engine.localapi.schema import (
     EngineState,
     EngineStatus,
     PauseRequest,
+    Progress,
     SwarmCreateRequest,
     SwarmInfo,
     SwarmJoinRequest,
@@ -87,6 +88,15 @@ class Node:
         if self._leased:
             loop = asyncio.get_running_loop()
             self._lease_timer = loop.call_later(FIRST_LEASE_S, self.quit)
+
+    def adopt(self, config: Config, invite: Invite) -> None:
+        """Take other settings and another swarm; before `start` only."""
+        self._config = config
+        self._membership = self._new_membership(invite)
+
+    def show_progress(self, progress: Progress) -> None:
+        """Show that the model is being prepared; before `start` only."""
+        self._membership.show(progress)
 
     def _begin_life(self, joined: asyncio.Future[None] | None) -> None:
         self._life = asyncio.create_task(self._live(self._membership, joined), name="membership")

@@ -7,7 +7,6 @@ import logging
 import logging.handlers
 import os
 import signal
-from collections.abc import Sequence
 from typing import Any
 
 from engine.config import Config
@@ -52,20 +51,24 @@ async def run(options: EngineOptions) -> int:
         _log_to_file(home, debug=options.debug)
         token = ensure_token(home.token_file)
         machine = await asyncio.to_thread(compute.choose, options.config.model)
-        config, invite = options.config, _invite(options)
-        further: Sequence[Span] = ()
-        if options.stages > 1:
-            config, invite, further = await _cut(options, machine)
-        node = Node(home, config, machine, invite, SystemClock(), leased=options.leased)
+        node = Node(
+            home, options.config, machine, _invite(options), SystemClock(), leased=options.leased
+        )
         stages = LocalStages(home)
-        server = await serve(node, token, config.api)
+        server = await serve(node, token, options.config.api)
         try:
             node.api_url = server.url
-            node.start()
-            if invite is not None and further:
-                await stages.start(invite.text(), further, _same_compute(config))
             _say_ready(options, server)
-            return await _until_ended(node, stages)
+            begun = asyncio.create_task(_begin(options, machine, node, stages))
+            ended = asyncio.create_task(_until_ended(node, stages))
+            try:
+                await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if begun.done():
+                    begun.result()
+                return await ended
+            finally:
+                begun.cancel()
+                ended.cancel()
         finally:
             home.running_file.unlink(missing_ok=True)
             node.quit()  # ends the event streams, which the server would wait for
@@ -89,13 +92,26 @@ async def _until_ended(node: Node, stages: LocalStages) -> int:
         broken.cancel()
 
 
-async def _cut(options: EngineOptions, machine: Compute) -> tuple[Config, Invite, list[Span]]:
+async def _begin(options: EngineOptions, machine: Compute, node: Node, stages: LocalStages) -> None:
+    """Start the node and, with `--stages`, the further engines."""
+    if options.stages == 1:
+        node.start()
+        return
+    config, invite, further = await _cut(options, machine, node)
+    node.adopt(config, invite)
+    node.start()
+    await stages.start(invite.text(), further, _same_compute(config))
+
+
+async def _cut(
+    options: EngineOptions, machine: Compute, node: Node
+) -> tuple[Config, Invite, list[Span]]:
     """Split the model over local stages: our settings, their invite, their spans."""
     source = options.config.model.source
     if options.invite is not None:
         raise ConfigError("--stages makes a swarm of its own; it cannot be used with --invite.")
     files = await prepare(
-        source, options.home.models_dir, machine.dtype_name, None, lambda progress: None
+        source, options.home.models_dir, machine.dtype_name, None, node.show_progress
     )
     try:
         spans = even_spans(files.spec.num_hidden_layers, options.stages)

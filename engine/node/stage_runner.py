@@ -132,7 +132,8 @@ class StageRunner:
         Announcements travel for seconds; about ourselves we know at once.
         """
         others = tuple(stage for stage in snapshot.stages if stage.peer != self._peer.peer_id)
-        own = (self.info(StageState.ONLINE),) if self.phase is Phase.ONLINE else ()
+        states = {Phase.ONLINE: StageState.ONLINE, Phase.LOADING: StageState.JOINING}
+        own = (self.info(states[self.phase]),) if self.phase in states else ()
         return replace(snapshot, stages=(*others, *own))
 
     async def _serve_forever(self) -> None:

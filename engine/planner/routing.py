@@ -80,15 +80,13 @@ def _block_s(stage: StageInfo) -> float:
     return 1 / stage.decode_tokens_per_s / len(stage.span)
 
 
-def uncovered(snapshot: SwarmSnapshot, stages: list[StageInfo]) -> list[Span]:
-    """Runs of blocks that none of `stages` holds."""
-    held = [
-        any(stage.span.start <= block < stage.span.end for stage in stages)
-        for block in range(snapshot.num_blocks)
-    ]
+def uncovered(snapshot: SwarmSnapshot, *, joining: bool = False) -> list[Span]:
+    """Runs of blocks that no online stage holds; with `joining`, none that will soon be either."""
+    states = {StageState.ONLINE, StageState.JOINING} if joining else {StageState.ONLINE}
+    stages = [stage for stage in snapshot.stages if stage.state in states]
     gaps: list[Span] = []
-    for block, is_held in enumerate(held):
-        if is_held:
+    for block in range(snapshot.num_blocks):
+        if any(stage.span.start <= block < stage.span.end for stage in stages):
             continue
         if gaps and gaps[-1].end == block:
             gaps[-1] = Span(gaps[-1].start, block + 1)
@@ -98,10 +96,9 @@ def uncovered(snapshot: SwarmSnapshot, stages: list[StageInfo]) -> list[Span]:
 
 
 def _explain(snapshot: SwarmSnapshot) -> str:
-    online = [stage for stage in snapshot.stages if stage.state is StageState.ONLINE]
-    if not online:
+    if not any(stage.state is StageState.ONLINE for stage in snapshot.stages):
         return "No stage of this model is online; wait for one to join or start serving here."
-    gaps = uncovered(snapshot, online)
+    gaps = uncovered(snapshot)
     if gaps:
         missing = ", ".join(str(gap) for gap in gaps)
         return f"Nobody serves blocks {missing} of this model; wait for a node to take them."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -58,6 +59,34 @@ def test_killed_worker_is_started_again_and_serves(tiny: str, tmp_path: Path) ->
         assert not psutil.pid_exists(before["worker_pid"])
         assert after["worker_rss_bytes"] > 0
         assert engine.complete("Hello")["choices"] == text["choices"]
+
+
+def test_answer_goes_on_when_the_only_worker_is_killed(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        worker_pid = engine.wait_state("idle")["worker_pid"]
+        body = {
+            "prompt": "Hello",
+            "max_tokens": 1200,
+            "temperature": 1.2,
+            "seed": 3,
+            "stream": True,
+        }
+
+        def answer(*, disturb: bool) -> str:
+            with engine.api.stream("POST", "/v1/completions", body) as events:
+                text = ""
+                for line in events:
+                    if line == "[DONE]":
+                        break
+                    text += json.loads(line)["choices"][0]["text"]
+                    if disturb and len(text) > 50:
+                        kill(worker_pid)
+                        disturb = False
+            return text
+
+        undisturbed = answer(disturb=False)
+        assert answer(disturb=True) == undisturbed
+        assert not psutil.pid_exists(worker_pid)
 
 
 def test_killed_daemon_is_started_again_and_serves(tiny: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from engine.core.errors import NoRoute
 from engine.core.ids import PeerId
 from engine.core.plans import Hop, Span
 from engine.core.snapshot import StageState
-from engine.planner.routing import find_route
+from engine.planner.routing import find_route, uncovered
 from tests.support.builders import snapshot, stage_info
 
 
@@ -71,6 +71,13 @@ def test_missing_blocks_are_named() -> None:
     swarm = snapshot(30, stage_info("a", 0, 10), stage_info("c", 20, 30))
     with pytest.raises(NoRoute, match="Nobody serves blocks 10–19"):
         find_route(swarm)
+
+
+def test_gap_that_a_joining_stage_will_close_is_worth_waiting_for() -> None:
+    joining = stage_info("b", 4, 8, state=StageState.JOINING)
+    swarm = snapshot(8, stage_info("a", 0, 4), joining)
+    assert uncovered(swarm) == [Span(4, 8)]
+    assert uncovered(swarm, joining=True) == []
 
 
 def test_peer_is_never_used_twice() -> None:

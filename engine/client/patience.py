@@ -1,0 +1,61 @@
+"""How long a request keeps trying before its error is final. Pure but for the clock it is given."""
+
+from __future__ import annotations
+
+from engine.config import ClientConfig
+from engine.core.clock import Clock
+from engine.core.errors import CacheFull, EngineError, NoRoute, PeerUnreachable
+
+WAIT_STEP_S = 0.25
+RETRY_S = 0.1
+
+
+class Patience:
+    """Counts the failures of one request since it last got on."""
+
+    def __init__(self, config: ClientConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._failures: list[EngineError] = []
+        self._waiting_since_s: float | None = None
+
+    def got_on(self) -> None:
+        """There was news: earlier failures no longer count."""
+        self._failures.clear()
+        self._waiting_since_s = None
+
+    def after(self, error: EngineError, *, may_recover: bool, tried_all: bool) -> float:
+        """Decide whether to try again.
+
+        Args:
+            error: Why the last attempt ended.
+            may_recover: A stage that is joining would close the gap in the route.
+            tried_all: There is no route but over peers that have just failed; they may be tried
+                again, which is no failure of its own.
+
+        Returns:
+            Seconds to wait before the next attempt.
+
+        Raises:
+            EngineError: There is no point; the text says what was tried.
+        """
+        if not error.retryable:
+            raise error
+        if tried_all:
+            return RETRY_S
+        if isinstance(error, CacheFull) or (isinstance(error, NoRoute) and may_recover):
+            now_s = self._clock.monotonic_s()
+            if self._waiting_since_s is None:
+                self._waiting_since_s = now_s
+            if now_s - self._waiting_since_s < self._config.room_wait_s:
+                return WAIT_STEP_S
+        self._failures.append(error)
+        if len(self._failures) >= self._config.max_attempts:
+            raise self._final() from error
+        return RETRY_S * 4.0 ** min(len(self._failures) - 1, 3)
+
+    def _final(self) -> EngineError:
+        texts = list(dict.fromkeys(str(failure) for failure in self._failures))
+        if len(texts) == 1:
+            return type(self._failures[-1])(f"{texts[0]} (tried {len(self._failures)} times)")
+        return PeerUnreachable("No route worked. " + " Then: ".join(texts))
