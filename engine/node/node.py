@@ -73,6 +73,8 @@ class Node:
         self._resume_unix_s: float | None = None
         self._resuming: asyncio.Task[None] | None = None
         self._watchers: set[asyncio.Event] = set()
+        self._is_spread = False
+        """Started with `--stages`: the other engines here count on our blocks and our swarm."""
         self._leases = 0
         self._lease_timer: asyncio.TimerHandle | None = None
         self._tokens_used = 0
@@ -92,6 +94,7 @@ class Node:
     def adopt(self, config: Config, invite: Invite) -> None:
         """Take other settings and another swarm; before `start` only."""
         self._config = config
+        self._is_spread = True
         self._membership = self._new_membership(invite)
 
     def show_progress(self, progress: Progress) -> None:
@@ -287,6 +290,11 @@ class Node:
 
     async def _switch(self, invite: Invite | None) -> SwarmInfo:
         """Change swarms; when the new one cannot be joined, the old one stays."""
+        if self._is_spread:
+            raise ConfigError(
+                "This engine was started with --stages, which is a swarm of its own; start it "
+                "without to found, join or leave another."
+            )
         async with self._switching:
             old = self._membership.invite
             await self._end_life()

@@ -184,3 +184,11 @@ def test_second_engine_of_a_home_names_the_first(tiny: str, tmp_path: Path) -> N
         result = shoal(tmp_path, "engine", "--model", tiny)
     assert result.returncode == 1
     assert f"process {engine.process.pid}" in result.stderr
+
+
+def test_engine_spread_over_local_stages_keeps_its_swarm(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny, "--stages", "2") as engine:
+        engine.wait(lambda status: status["can_chat"])
+        with pytest.raises(ApiFailed, match="started with --stages"):
+            engine.api.call("POST", "/shoal/v1/swarm/create", {"name": "reef"})
+        assert engine.status()["can_chat"]
