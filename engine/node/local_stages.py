@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from engine.core.errors import WorkerFailed
 from engine.core.plans import Span
@@ -25,6 +26,11 @@ class LocalStages:
         self._watchers: list[asyncio.Task[None]] = []
         self._broken = asyncio.Event()
 
+    @property
+    def logs_dir(self) -> Path:
+        """Their homes, each with its output and log."""
+        return self._home.state_dir / "stages"
+
     async def start(self, invite: str, spans: Sequence[Span], extra: Sequence[str]) -> None:
         """Start one engine per span; they join by `invite` and load on their own.
 
@@ -32,7 +38,7 @@ class LocalStages:
             WorkerFailed: A process could not be started.
         """
         for number, span in enumerate(spans, start=2):
-            root = self._home.state_dir / "stages" / str(number)
+            root = self.logs_dir / str(number)
             root.mkdir(parents=True, exist_ok=True)
             log = root / "output.log"
             arguments = [
@@ -83,5 +89,5 @@ class LocalStages:
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
         await process.wait()
-        logger.error("a local stage has ended; see %s", self._home.state_dir / "stages")
+        logger.error("local stage %d has ended (%s)", process.pid, process.returncode)
         self._broken.set()

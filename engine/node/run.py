@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.config import Config
 from engine.core.clock import SystemClock
-from engine.core.errors import ConfigError
+from engine.core.errors import ConfigError, WorkerFailed
 from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
 from engine.http.server import ApiServer, serve
@@ -39,10 +39,11 @@ async def run(options: EngineOptions) -> int:
     """Run an engine until it is asked to end.
 
     Returns:
-        The exit code: 0, or 1 when something it cannot do without has ended.
+        The exit code: 0.
 
     Raises:
-        EngineError: It could not start: settings, port, lock, key, or model.
+        EngineError: It could not start (settings, port, lock, key, model), or something that it
+            cannot do without has ended.
     """
     if options.parent_pid is not None:
         die_with_parent(options.parent_pid)
@@ -65,7 +66,7 @@ async def run(options: EngineOptions) -> int:
                 await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
                 if begun.done():
                     begun.result()
-                return await ended
+                await ended
             finally:
                 begun.cancel()
                 ended.cancel()
@@ -74,10 +75,15 @@ async def run(options: EngineOptions) -> int:
             node.quit()  # ends the event streams, which the server would wait for
             await server.close()
             await asyncio.gather(node.stop(), stages.stop())
+    return 0
 
 
-async def _until_ended(node: Node, stages: LocalStages) -> int:
-    """Wait for a signal, a quit request, the last lease, or the end of a local stage."""
+async def _until_ended(node: Node, stages: LocalStages) -> None:
+    """Wait for a signal, a quit request, or the last lease.
+
+    Raises:
+        WorkerFailed: One of the local stages has ended, and with it the model's middle or end.
+    """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_log_stray_error)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -86,7 +92,11 @@ async def _until_ended(node: Node, stages: LocalStages) -> int:
     broken = asyncio.create_task(stages.wait_broken())
     try:
         await asyncio.wait({ended, broken}, return_when=asyncio.FIRST_COMPLETED)
-        return 0 if ended.done() else 1
+        if broken.done() and not ended.done():
+            raise WorkerFailed(
+                f"One of the local stages has ended; see its log under {stages.logs_dir}, then "
+                "start again."
+            )
     finally:
         ended.cancel()
         broken.cancel()

@@ -40,6 +40,16 @@ def test_killed_engine_leaves_no_process_behind(tiny: str, tmp_path: Path) -> No
         assert gone(family, 5.0) == []
 
 
+def test_engine_whose_local_stage_was_killed_says_so_and_ends(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny, "--stages", "2") as engine:
+        engine.wait(lambda status: len(status["plan"]) == 2)
+        family = engine.family()
+        (stage,) = [p for p in family[0].children() if "--parent-pid" in p.cmdline()]
+        kill(stage.pid)
+        assert gone(family, 5.0) == []
+        assert "One of the local stages has ended" in engine.process.failure()
+
+
 def test_engine_ends_when_the_last_lease_is_gone(tiny: str, tmp_path: Path) -> None:
     with real_engine(tmp_path, "--model", tiny, leased=True) as engine:
         with engine.api.stream("GET", "/shoal/v1/events?lease=1"):
