@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from engine.bench import quantities
+from engine.bench import codec, coders, quantities
 from engine.core.errors import ConfigError
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -35,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="shoal bench", description="Measure Shoal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_swarm(commands.add_parser("swarm", help="a swarm of engines, and what it is up against"))
+    _add_codec(commands.add_parser("codec", help="how small and how fast hidden states become"))
     return parser
 
 
@@ -118,3 +119,44 @@ def _swarm(args: argparse.Namespace) -> int:
     if not report.ids_equal:
         print("The runs' token ids differ.", file=sys.stderr)
     return 1 if swarm.must_be_equal(report) and not report.ids_equal else 0
+
+
+def _add_codec(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Compress recorded hidden states with Shoal's codec and with others, on one thread. "
+        "Shoal's reference is learned from the other files of the same type and width, the one "
+        "that suits best; a file without such others has its own counted into its size."
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help=".npy of float32, float16 or uint16 (bfloat16)"
+    )
+    parser.add_argument(
+        "--codec",
+        type=quantities.names(coders.NAMES),
+        default=coders.NAMES,
+        metavar="LIST",
+        help=f"some of {','.join(coders.NAMES)}",
+    )
+    parser.add_argument(
+        "--payload-kb",
+        type=quantities.positive,
+        default=0,
+        metavar="KB",
+        help="compress so much at once, in KiB, as a step on the wire would be; else whole files",
+    )
+    parser.add_argument("--repeat", type=quantities.positive, default=7, metavar="R")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=_codec)
+
+
+def _codec(args: argparse.Namespace) -> int:
+    recordings = [codec.read_recording(path) for path in args.files]
+    names = [name for name in args.codec if coders.is_installed(name)]
+    for name in args.codec:
+        if name not in names:
+            print(f"{name} is left out: its package is not installed here.", file=sys.stderr)
+    report = codec.measure(
+        recordings, names, payload_bytes=1024 * args.payload_kb, repeat=args.repeat
+    )
+    print(report.model_dump_json() if args.json else "\n".join(codec.lines(report)))
+    return 0

@@ -1,9 +1,10 @@
-"""Rates, delays and core lists as people write them on the bench's command line. Pure."""
+"""Rates, delays and lists as people write them on the bench's command line. Pure."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,6 +70,20 @@ def positive(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return int(text)
+
+
+def names(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """A reader of lists such as `shoal,zstd`, of these names only, for argparse."""
+
+    def read(text: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(text.split(",")))
+        if not set(found) <= set(known):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a list of some of {', '.join(known)}"
+            )
+        return found
+
+    return read
 
 
 def _measure(text: str, units: dict[str, float] | dict[str, int], wanted: str) -> float:

@@ -122,7 +122,8 @@ def _refine(high: Bytes, shifts: Bytes) -> Bytes:
         moved = np.take_along_axis(counts, (values + shifts[:, None].astype(np.intp)) % 256, axis=1)
         frequency = moved.sum(axis=0) + 1.0  # a value not yet seen is rare, not impossible
         code_bits = np.log2(frequency.sum() / frequency)
-        # [value, shift]: what the value costs once shifted
-        cost_bits = code_bits[(values[:, None] - values) % 256]
-        shifts = np.argmin(counts @ cost_bits, axis=1).astype(np.uint8)
+        # What a channel would cost under each shift: its counts correlated with the code, circular
+        # as the bytes are. By FFT, since a matrix product would wake every core.
+        spectrum = np.fft.rfft(counts) * np.conj(np.fft.rfft(code_bits))
+        shifts = np.argmin(np.fft.irfft(spectrum, 256), axis=1).astype(np.uint8)
     return shifts
