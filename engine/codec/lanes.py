@@ -46,7 +46,10 @@ def high_lane(patterns: npt.NDArray[np.unsignedinteger], dtype: ElementType) -> 
 
 
 def split(
-    patterns: npt.NDArray[np.unsignedinteger], dtype: ElementType, shifts: Bytes | None
+    patterns: npt.NDArray[np.unsignedinteger],
+    dtype: ElementType,
+    shifts: Bytes | None,
+    out: Bytes | None = None,
 ) -> list[Bytes]:
     """Take rows apart.
 
@@ -54,11 +57,14 @@ def split(
         patterns: Bit patterns, [N, D].
         dtype: What they mean.
         shifts: Subtracted from the high lane modulo 256, [D], or None.
+        out: Memory for the lanes, as many bytes as the rows have; fresh if None.
 
     Returns:
-        The lanes, the high one first, each [N, D].
+        The lanes, the high one first, each [N, D] and contiguous.
     """
-    lanes = [np.empty(patterns.shape, np.uint8) for _ in range(dtype.num_bytes)]
+    if out is None:
+        out = np.empty(patterns.nbytes, np.uint8)
+    lanes = list(out.reshape(dtype.num_bytes, *patterns.shape))
     top_bit = 8 * dtype.num_bytes - 1
     for rows in _chunks(patterns, dtype):
         chunk = patterns[rows]

@@ -16,6 +16,7 @@ reference can pass for hidden states.
 from __future__ import annotations
 
 import struct
+import threading
 from enum import IntEnum
 from itertools import pairwise
 from typing import Final
@@ -35,6 +36,31 @@ _HEADER: Final = struct.Struct("<BBQ")
 _LANES_HEADER: Final = struct.Struct("<QII")
 _LANE_SIZES: Final = {dtype: struct.Struct(f"<{dtype.num_bytes}I") for dtype in ElementType}
 _SEED: Final = struct.Struct("<BQQ")
+
+
+_MAX_SCRATCH_BYTES: Final = 4 << 20
+
+
+class _Scratch(threading.local):
+    """Memory for lanes, kept from one payload to the next.
+
+    What malloc gives for payloads of this size are fresh pages, and having the kernel clear them
+    takes longer than filling them.
+    """
+
+    def __init__(self) -> None:
+        self._memory: lanes.Bytes = np.empty(0, np.uint8)
+
+    def take(self, num_bytes: int) -> lanes.Bytes:
+        """So many bytes, valid until the next call on this thread."""
+        if num_bytes > _MAX_SCRATCH_BYTES:
+            return np.empty(num_bytes, np.uint8)
+        if num_bytes > len(self._memory):
+            self._memory = np.empty(num_bytes, np.uint8)
+        return self._memory[:num_bytes]
+
+
+_scratch = _Scratch()
 
 
 class Method(IntEnum):
@@ -131,7 +157,8 @@ def _encode_lanes(
     index = b""
     if repeated is not None:
         patterns, index = patterns[repeated.kept], repeated.index
-    high, *low = lanes.split(patterns, dtype, None if reference is None else reference.shifts)
+    shifts = None if reference is None else reference.shifts
+    high, *low = lanes.split(patterns, dtype, shifts, _scratch.take(patterns.nbytes))
     coded = [entropy.code_high_lane(high), *map(entropy.code_low_lane, low)]
     digest = 0 if reference is None else reference.digest
     return [
