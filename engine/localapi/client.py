@@ -153,7 +153,7 @@ class EventLines:
 
         Raises:
             ApiFailed: An error came instead of the next event.
-            EngineUnreachable: The stream broke.
+            EngineUnreachable: The stream broke off, or there was no event for too long.
         """
         try:
             while line := self._response.readline():
@@ -165,9 +165,14 @@ class EventLines:
                 if data.startswith('{"error"'):
                     raise _failure(0, data.encode())
                 yield data
+        except TimeoutError as error:
+            raise _unreachable(self._url, error) from error
         except (OSError, ValueError, http.client.HTTPException) as error:
-            if not self._closed:
-                raise _unreachable(self._url, error) from error
+            if not self._closed:  # a killed engine resets the connection, or just ends it
+                raise EngineUnreachable(
+                    f"The engine at {self._url} ended before the answer was complete; see "
+                    "`shoal status`, or start it again."
+                ) from error
 
     def hang_up(self) -> None:
         """End an iteration that waits in another thread; `close` once it has ended."""

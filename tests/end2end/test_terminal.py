@@ -81,6 +81,12 @@ def terminal(home_root, *words: str) -> Iterator[Terminal]:
         os.close(ours)
 
 
+def settle() -> None:
+    """A person does not press a key in the instant in which the prompt appears, and readline is
+    deaf to a signal just then."""
+    time.sleep(0.5)
+
+
 def _take_terminal() -> None:
     import fcntl
     import termios
@@ -114,9 +120,11 @@ def test_a_conversation_goes_on_and_ctrl_c_stops_only_the_answer(backend, tmp_pa
 def test_a_second_ctrl_c_at_the_prompt_leaves(backend, tmp_path):
     with terminal(tmp_path, "chat") as screen:
         screen.wait_for("> ")
+        settle()
         screen.type("\x03")
         screen.wait_for("Ctrl-C again leaves")
         screen.wait_for("> ")
+        settle()
         screen.type("\x03")
         assert screen.process.wait(LIMIT_S) == 0
 

@@ -149,6 +149,16 @@ def test_checks_succeed_when_every_one_does(tmp_path: Path, programs: Path) -> N
     assert checks.run(tmp_path, programs, []) == 0
 
 
+@pytest.mark.parametrize(("again", "status"), [("exit 0", 0), ("exit 1", 1)])
+def test_failed_tests_are_run_once_more_alone_and_that_counts(
+    again: str, status: int, tmp_path: Path, programs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _program(programs, "pytest", f'case "$*" in *--last-failed*) {again};; *) exit 1;; esac')
+    assert checks.run(tmp_path, programs, []) == status
+    summary = capfd.readouterr().out.splitlines()[-1]
+    assert ("tests ok when run alone" if status == 0 else "tests FAILED") in summary
+
+
 def test_arguments_choose_tests_and_leave_the_other_checks_out(
     tmp_path: Path, programs: Path
 ) -> None:
