@@ -99,7 +99,6 @@ class Client:
         self._batches: dict[SessionId, Batch] = {}
         self._replies: dict[tuple[PeerId, int, type], asyncio.Future[Any]] = {}
         self._routes: dict[SessionId, Route] = {}
-        self.tokens_received = 0
         links.on([Kind.TOKENS], self._on_tokens)
         links.on([Kind.FAILED], self._on_failed)
         links.on([Kind.OPENED], lambda peer, frame: self._on_reply(peer, parse(frame, OpenReply)))
@@ -135,7 +134,6 @@ class Client:
                 async with contextlib.aclosing(self._attempt(waiting, attempt, avoid)) as events:
                     async for index, event in events:
                         patience.got_on()
-                        self.tokens_received += 1
                         yield index, event
             except EngineError as error:
                 wait_s = patience.after(

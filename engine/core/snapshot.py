@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.core.ids import PeerId
@@ -43,8 +43,6 @@ class SwarmSnapshot:
     dropped_records: int = 0
     """Records refused so far: oversized, unsigned, expired, inconsistent."""
     peers_online: int = 0
-    taken_at_s: float = field(default=0.0, compare=False)
-    """`Clock.monotonic_s` when the snapshot was taken."""
 
     def stage(self, peer: PeerId) -> StageInfo | None:
         """The announcement of `peer`, if it has one."""

@@ -87,7 +87,8 @@ class Node:
     def start(self) -> None:
         """Begin to join, prepare and serve; `status` tells how it goes."""
         self._begin_life(None)
-        if self._leased:
+        # The API answers before this, so the owner may have come, or gone, already.
+        if self._leased and self._leases == 0 and self._lease_timer is None:
             loop = asyncio.get_running_loop()
             self._lease_timer = loop.call_later(FIRST_LEASE_S, self.quit)
 

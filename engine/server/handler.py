@@ -87,11 +87,9 @@ class StageHandler:
             (0, 0) if self._table is None else (self._table.free_tokens, self._table.total_tokens)
         )
 
-    def close(self, reason: EngineError) -> None:
+    def close(self, reason: EnginePaused) -> None:
         """Refuse new sessions with `reason` until the next `serve`."""
-        self._closed_reason = (
-            reason if isinstance(reason, EnginePaused) else EnginePaused(str(reason))
-        )
+        self._closed_reason = reason
 
     async def drain(self) -> None:
         """Refuse new sessions and return when the last one has ended, or the limit is reached."""

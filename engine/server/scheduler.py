@@ -69,14 +69,11 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._owners: OrderedDict[PeerId, OrderedDict[SessionId, deque[Work]]] = OrderedDict()
-        self.num_waiting = 0
-        """Rows waiting."""
 
     def add(self, work: Work) -> None:
         """Queue a row behind what its session has waiting already."""
         sessions = self._owners.setdefault(work.owner, OrderedDict())
         sessions.setdefault(work.row.session, deque()).append(work)
-        self.num_waiting += 1
 
     def waiting_tokens(self, owner: PeerId, session: SessionId) -> int:
         """Tokens that a session has waiting."""
@@ -86,7 +83,7 @@ class Scheduler:
     def drop(self, owner: PeerId, session: SessionId) -> None:
         """Forget what a session has waiting."""
         sessions = self._owners.get(owner, OrderedDict())
-        self.num_waiting -= len(sessions.pop(session, ()))
+        sessions.pop(session, None)
         if not sessions:
             self._owners.pop(owner, None)
 
@@ -165,6 +162,3 @@ class Scheduler:
                 del sessions[session]
             if not sessions:
                 del self._owners[owner]
-        self.num_waiting = sum(
-            len(queue) for sessions in self._owners.values() for queue in sessions.values()
-        )

@@ -162,7 +162,6 @@ class Directory:
             stages=stages,
             dropped_records=self._dropped_records + self._peer.refused_records,
             peers_online=max(others, self._peer.neighbours),
-            taken_at_s=self._clock.monotonic_s(),
         )
         changed = snapshot != self._snapshot
         self._snapshot = snapshot

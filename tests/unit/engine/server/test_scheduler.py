@@ -88,5 +88,5 @@ def test_dropped_session_leaves_nothing_behind() -> None:
     scheduler.add(work(1))
     scheduler.drop(PeerId("client"), SessionId(1))
     scheduler.drop(PeerId("client"), SessionId(1))
-    assert scheduler.num_waiting == 0
+    assert scheduler.waiting_tokens(PeerId("client"), SessionId(1)) == 0
     assert take(scheduler) == []
