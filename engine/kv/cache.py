@@ -103,6 +103,25 @@ class SequenceCache:
         keys, values = held.unsqueeze(0).chunk(2, dim=1)
         return keys, values
 
+    def copy_prefix_from(self, other: SequenceCache, tokens: int) -> None:
+        """Begin with the first tokens of another sequence, as if they had been computed here.
+
+        Args:
+            other: Of the same pool and for the same blocks; not changed.
+            tokens: P, at most what `other` holds and what this has room for.
+
+        Raises:
+            ValueError: They do not fit together.
+        """
+        if len(self._blocks) != len(other._blocks):
+            raise ValueError("a prefix can be copied between caches of the same blocks only")
+        if not 0 <= tokens <= min(other.length, self.capacity_tokens):
+            raise ValueError(f"{tokens} tokens are more than are held or fit")
+        for ours, theirs in zip(self._blocks, other._blocks, strict=True):
+            ours.narrow(1, 0, tokens).copy_(theirs.narrow(1, 0, tokens))
+        self.length = tokens
+        self.written = max(self.written, tokens)
+
 
 class KvPool:
     """All room for sequences of one stage.

@@ -76,6 +76,25 @@ def test_a_released_room_is_used_again_and_holds_nothing_of_before() -> None:
     assert not values.any()
 
 
+def test_a_copied_prefix_is_held_and_then_belongs_to_the_copy_alone() -> None:
+    room = pool()
+    first, second = room.reserve(2, 10), room.reserve(2, 200)
+    for block in range(2):
+        first.put(block, 0, tokens(6, block + 1.0))
+    first.length = first.written = 6
+    second.copy_prefix_from(first, 4)
+    first.put(0, 0, tokens(6, 9.0))
+    assert second.length == second.written == 4
+    for block in range(2):
+        keys, values = second.put(block, 4, tokens(1, 5.0))
+        assert keys[0, 0, :, 0].tolist() == values[0, 1, :, 3].tolist() == [block + 1.0] * 4 + [5.0]
+    for tokens_asked in (7, -1):
+        with pytest.raises(ValueError, match="more than are held"):
+            second.copy_prefix_from(first, tokens_asked)
+    with pytest.raises(ValueError, match="same blocks"):
+        room.reserve(3, 10).copy_prefix_from(first, 4)
+
+
 def test_room_that_is_not_written_takes_no_memory() -> None:
     room = pool(num_kv_heads=8, head_dim=128)
     before = psutil.Process().memory_info().rss
