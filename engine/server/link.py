@@ -1,9 +1,10 @@
 """Agent ↔ worker: control messages through a socket pair, tensors through shared memory.
 
-A message is a 4-byte length and msgpack. Hidden states never pass the socket: one region of an
-anonymous shared file belongs to what goes in, one to what comes out. Only one forward pass is
-under way at a time, so each region has one owner at any moment and needs no allocator. The file has
-no name, so nothing is left behind when either side is killed.
+A message is a 4-byte length and msgpack. Hidden states never pass the socket: an anonymous shared
+file has slots, each with a region for what goes in and one for what comes out. A forward pass
+borrows a slot from its submission until its result has been used; there are two, so that one pass
+computes while the next is handed over and the last one's result is sent. The file has no name, so
+nothing is left behind when either side is killed.
 """
 
 from __future__ import annotations
@@ -21,32 +22,35 @@ from engine.core.errors import WorkerFailed
 
 _LENGTH = struct.Struct("<I")
 MAX_MESSAGE_BYTES = 64 << 20
+SLOTS = 2
+"""Forward passes that may be under way at once."""
 
 Message = dict[str, Any]
 
 
 class SharedRegions:
-    """The two regions for hidden states, each of `region_bytes`."""
+    """Regions for hidden states, each of `region_bytes`: per slot one to and one from the worker."""
 
     def __init__(self, fd: int, region_bytes: int) -> None:
         self.fd = fd
         self.region_bytes = region_bytes
-        self._map = mmap.mmap(fd, 2 * region_bytes)
+        self._map = mmap.mmap(fd, 2 * SLOTS * region_bytes)
         view = memoryview(self._map)
-        self.to_worker = view[:region_bytes]
-        self.to_agent = view[region_bytes:]
+        regions = [view[at * region_bytes :][:region_bytes] for at in range(2 * SLOTS)]
+        self.to_worker = regions[:SLOTS]
+        self.to_agent = regions[SLOTS:]
 
     @classmethod
     def create(cls, region_bytes: int) -> SharedRegions:
         """Make the shared file."""
         fd = os.memfd_create("shoal-worker", os.MFD_CLOEXEC)
-        os.ftruncate(fd, 2 * region_bytes)
+        os.ftruncate(fd, 2 * SLOTS * region_bytes)
         return cls(fd, region_bytes)
 
     def close(self) -> None:
         """Unmap and close."""
-        self.to_worker.release()
-        self.to_agent.release()
+        for region in (*self.to_worker, *self.to_agent):
+            region.release()
         self._map.close()
         os.close(self.fd)
 

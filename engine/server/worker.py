@@ -114,7 +114,8 @@ class Worker:
             )
 
     def _forward(self, message: Message) -> None:
-        started_s = time.perf_counter()
+        started_s, started_cpu_s = time.perf_counter(), time.process_time()
+        slot = message["slot"]
         rows = [
             Row(SessionId(session), position, count, 0, RowFlags(flags))
             for session, position, count, flags in message["rows"]
@@ -125,13 +126,15 @@ class Worker:
             dtype = TORCH_DTYPES[Dtype(message["dtype"])]
             shape = (len(ids), message["width"])  # [N, D]
             hidden = torch.frombuffer(
-                self._regions.to_worker, dtype=dtype, count=shape[0] * shape[1]
+                self._regions.to_worker[slot], dtype=dtype, count=shape[0] * shape[1]
             ).reshape(shape)
         output = self._loaded().forward(rows, ids, hidden)
         answer: dict[str, Any] = {"op": "done", "hidden_bytes": 0}
         if output.hidden is not None:
             raw = output.hidden.contiguous().cpu().view(torch.uint8).flatten()
-            target = torch.frombuffer(self._regions.to_agent, dtype=torch.uint8, count=len(raw))
+            target = torch.frombuffer(
+                self._regions.to_agent[slot], dtype=torch.uint8, count=len(raw)
+            )
             target.copy_(raw)
             answer["hidden_bytes"] = len(raw)
         answer["sampled"] = [
@@ -146,6 +149,7 @@ class Worker:
             for sampled in output.sampled
         ]
         answer["compute_s"] = time.perf_counter() - started_s
+        answer["cpu_s"] = time.process_time() - started_cpu_s  # of all threads
         self._socket.send(answer)
 
 

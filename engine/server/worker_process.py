@@ -9,24 +9,29 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.core.errors import WorkerFailed, error_class
+from engine.core.errors import EngineError, WorkerFailed, error_class
 from engine.core.generation import FinishReason, Sampled, TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.protocol.frames import Dtype, Row
 from engine.protocol.messages import SequenceMessage
-from engine.server.link import AgentSocket, Message, SharedRegions
+from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
 
 logger = logging.getLogger(__name__)
+
+_ANSWERED = frozenset({"load", "forward"})
+"""Messages that are answered once each, in order, be it with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +54,36 @@ class ForwardResult:
     """What one forward pass gave.
 
     `hidden` is `[N, hidden_size]` of the worker's dtype as bytes in shared memory, valid until the
-    next `forward`; None at the last stage.
+    pass after the next one is submitted; None at the last stage.
     """
 
     hidden: memoryview | None
     sampled: tuple[Sampled, ...]
     compute_s: float
+    cpu_s: float
+    """Processor time of all the worker's threads."""
+
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked(Generic[_Answer]):
+    """A message that the worker has not answered yet."""
+
+    future: asyncio.Future[_Answer]
+    read: Callable[[Message], _Answer]
+
+    def answer(self, message: Message) -> None:
+        if message["op"] == "error":
+            self.fail(error_class(message["code"], WorkerFailed)(message["message"]))
+        elif not self.future.done():
+            self.future.set_result(self.read(message))
+
+    def fail(self, error: EngineError) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # nobody may be waiting; that is fine
 
 
 class WorkerProcess:
@@ -73,7 +102,9 @@ class WorkerProcess:
         self._regions = regions
         self._on_progress = on_progress
         self._on_open_failed = on_open_failed
-        self._answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._asked: deque[_Asked[Any]] = deque()
+        """Not answered yet; the worker answers in the order of asking."""
+        self._next_slot = 0
         self._reader = asyncio.create_task(self._read(), name="worker-reader")
 
     @classmethod
@@ -125,7 +156,8 @@ class WorkerProcess:
                     "dtype": int(order.dtype),
                     "device": order.device,
                     "threads": order.threads,
-                }
+                },
+                lambda answer: None,
             )
         except BaseException:
             await worker.stop()
@@ -151,16 +183,21 @@ class WorkerProcess:
         """Free the KV of these sessions."""
         self._link.send({"op": "close", "sessions": list(sessions)})
 
-    async def forward(
+    @property
+    def num_passes(self) -> int:
+        """Forward passes that are under way, `link.SLOTS` at most."""
+        return len(self._asked)
+
+    def submit(
         self,
         rows: Sequence[Row],
         ids: npt.NDArray[np.int32],
-        hidden: Sequence[bytes | memoryview],
+        hidden: Iterable[bytes | memoryview],
         *,
         dtype: Dtype,
         width: int,
-    ) -> ForwardResult:
-        """Run one forward pass; one at a time.
+    ) -> asyncio.Future[ForwardResult]:
+        """Begin a forward pass; passes run one after another in the order of submission.
 
         Args:
             rows: Packed rows.
@@ -170,27 +207,26 @@ class WorkerProcess:
             dtype: Of `hidden`.
             width: 0 at the first stage.
 
-        Raises:
-            EngineError: The pass failed; the worker lives on unless it is `WorkerFailed`.
+        Returns:
+            To be awaited at once or later: what the pass gives. It raises `EngineError` when the
+            pass failed; the worker lives on unless it is `WorkerFailed`.
         """
+        assert self.num_passes < SLOTS, "every slot is in use"
+        slot, self._next_slot = self._next_slot, (self._next_slot + 1) % SLOTS
         at = 0
         for part in hidden:
-            self._regions.to_worker[at : at + len(part)] = part
+            self._regions.to_worker[slot][at : at + len(part)] = part
             at += len(part)
-        answer = await self._ask(
+        return self._ask(
             {
                 "op": "forward",
+                "slot": slot,
                 "rows": [(row.session, row.position, row.count, int(row.flags)) for row in rows],
                 "ids": ids.tobytes(),
                 "dtype": int(dtype),
                 "width": width,
-            }
-        )
-        size = answer["hidden_bytes"]
-        return ForwardResult(
-            self._regions.to_agent[:size] if size else None,
-            tuple(_sampled(entry) for entry in answer["sampled"]),
-            answer["compute_s"],
+            },
+            partial(self._result, self._regions.to_agent[slot]),
         )
 
     async def wait_dead(self) -> None:
@@ -208,32 +244,46 @@ class WorkerProcess:
         self._link.close()
         self._regions.close()
 
-    async def _ask(self, message: Message) -> Message:
+    @staticmethod
+    def _result(region: memoryview, answer: Message) -> ForwardResult:
+        size = answer["hidden_bytes"]
+        return ForwardResult(
+            region[:size] if size else None,
+            tuple(_sampled(entry) for entry in answer["sampled"]),
+            answer["compute_s"],
+            answer["cpu_s"],
+        )
+
+    def _ask(self, message: Message, read: Callable[[Message], _Answer]) -> asyncio.Future[_Answer]:
+        asked = _Asked(asyncio.get_running_loop().create_future(), read)
         if self._reader.done():
-            raise WorkerFailed(self.epitaph())
-        self._answer = asyncio.get_running_loop().create_future()
-        self._link.send(message)
-        answer = await self._answer
-        if answer["op"] == "error":
-            raise error_class(answer["code"], WorkerFailed)(answer["message"])
-        return answer
+            asked.fail(WorkerFailed(self.epitaph()))
+        else:
+            self._asked.append(asked)
+            self._link.send(message)
+        return asked.future
 
     async def _read(self) -> None:
         try:
             while True:
                 message = await self._link.receive()
+                is_error = message["op"] == "error"
                 if message["op"] == "progress":
                     self._on_progress(message["done"], message["total"])
-                elif message["op"] == "error" and message["of"] == "open":
+                elif is_error and message["of"] == "open":
                     sessions = tuple(SessionId(session) for session in message["sessions"])
                     self._on_open_failed(sessions, message["code"], message["message"])
-                elif not self._answer.done():
-                    self._answer.set_result(message)
+                elif is_error and message["of"] not in _ANSWERED:
+                    logger.error("the compute process failed: %s", message["message"])
+                    raise WorkerFailed(message["message"])
+                else:
+                    self._asked.popleft().answer(message)
         except WorkerFailed:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
             await self._process.wait()
-            if not self._answer.done():
-                self._answer.set_exception(WorkerFailed(self.epitaph()))
-                self._answer.exception()  # nobody may be waiting; that is fine
+            while self._asked:
+                self._asked.popleft().fail(WorkerFailed(self.epitaph()))
 
     def epitaph(self) -> str:
         """How the process ended, as a sentence."""
