@@ -37,6 +37,8 @@ _FIELDS = struct.Struct("<2sBBBBHIII")
 _CHECKSUM = struct.Struct("<Q8x")
 _HEADER = struct.Struct("<2sBBBBHIIIQ8x")
 HEADER_BYTES = _HEADER.size
+DECODE_TOKENS = 16
+"""Rows up to this long (one token, or a small draft) count as decoding; longer ones are prefill."""
 _ROW_DTYPE = np.dtype(
     [
         ("session", "<u8"),
@@ -163,14 +165,23 @@ class FrameHeader:
         return self.num_rows * ROW_BYTES + self.num_tokens * 4 + self.payload_bytes
 
 
-def encode(frame: Frame) -> list[bytes | memoryview]:
-    """Turn a frame into buffers to write one after another (no copy of the payload).
+def check(frame: Frame) -> None:
+    """Find our own mistakes before a frame is queued.
 
     Raises:
         LocalProtocolError: The frame does not hold together.
     """
     if sum(row.count for row in frame.rows) != len(frame.ids):
         raise LocalProtocolError("A frame's rows and ids do not match; this is a bug, report it.")
+
+
+def encode(frame: Frame) -> list[bytes | memoryview]:
+    """Turn a frame into buffers to write one after another (no copy of the payload).
+
+    Raises:
+        LocalProtocolError: The frame does not hold together.
+    """
+    check(frame)
     table = np.zeros(len(frame.rows), _ROW_DTYPE)
     for index, row in enumerate(frame.rows):
         table[index] = (row.session, row.position, row.count, row.attempt, int(row.flags), 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.server.scheduler import DECODE_TOKENS, Work
+from engine.protocol.frames import DECODE_TOKENS
+from engine.server.scheduler import Work
 
 _SMOOTHING = 0.1
 """Weight of the newest pass in the running means."""

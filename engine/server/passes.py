@@ -97,7 +97,7 @@ class Passes:
     async def _run(self, batch: list[Work]) -> None:
         taken_s = self._clock.monotonic_s()
         try:
-            result = await self._worker.forward(
+            result = await self._worker.submit(
                 [work.row for work in batch],
                 np.concatenate([work.ids for work in batch]),
                 [work.hidden for work in batch if work.hidden is not None],

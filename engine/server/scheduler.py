@@ -16,10 +16,7 @@ import numpy.typing as npt
 
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
-from engine.protocol.frames import ELEMENT_BYTES, Dtype, Row, RowFlags
-
-DECODE_TOKENS = 16
-"""Rows up to this long (one token, or a small draft) count as decoding."""
+from engine.protocol.frames import DECODE_TOKENS, ELEMENT_BYTES, Dtype, Row, RowFlags
 
 
 @dataclass(frozen=True, slots=True)

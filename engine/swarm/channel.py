@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Coroutine
 
 from engine.core.errors import FrameCorrupt, PeerUnreachable
+from engine.core.ids import SessionId
 from engine.protocol.frames import (
+    DECODE_TOKENS,
     HEADER_BYTES,
     ROW_KINDS,
     Frame,
     FrameLimits,
+    check,
     decode,
     encode,
     read_header,
@@ -24,15 +27,26 @@ HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 MAX_QUEUED_BYTES = 64 << 20
 _PIECE_BYTES = 256 << 10
 _JOIN_BELOW_BYTES = 32 << 10
+_OVERTAKE = 3
+"""A frame of prefill lets by at most so many times its own size."""
 
 
 class Channel:
-    """Frames over a stream. `put` never waits; `write_queued` runs as a task and does."""
+    """Frames over a stream. `put` never waits; `write_queued` runs as a task and does.
+
+    What decodes overtakes what prefills, since a person waits for each of its tokens; but never
+    frames of its own session, and prefill keeps a share of a full line.
+    """
 
     def __init__(self, stream: ByteStream, silence_limit_s: float) -> None:
         self._stream = stream
         self._silence_limit_s = silence_limit_s
-        self._queue: deque[tuple[int, list[bytes | memoryview]]] = deque()
+        self._urgent: deque[Frame] = deque()
+        self._first: deque[Frame] = deque()
+        self._bulk: deque[Frame] = deque()
+        self._bulk_sessions: Counter[SessionId] = Counter()
+        self._overtaken_bytes = 0
+        """Written since the bulk frame that is next could have been."""
         self._filled = asyncio.Event()
         self.queued_bytes = 0
 
@@ -54,8 +68,8 @@ class Channel:
             missing -= len(pieces[-1])
         return decode(header, pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
-    def put(self, frame: Frame, *, urgent: bool = False) -> int:
-        """Queue a frame, an urgent one before all others; its size on the wire, in bytes.
+    def put(self, frame: Frame, *, urgent: bool = False) -> None:
+        """Queue a frame, an urgent one before all others.
 
         The payload is not copied: do not change it afterwards.
 
@@ -63,19 +77,22 @@ class Channel:
             LocalProtocolError: The frame does not hold together.
             PeerUnreachable: The queue is full.
         """
-        size = frame.num_bytes
-        if self.queued_bytes + size > MAX_QUEUED_BYTES:
+        if self.queued_bytes + frame.num_bytes > MAX_QUEUED_BYTES:
             raise PeerUnreachable("Too much is waiting for a peer that does not keep up.")
-        buffers = encode(frame)
-        if size < _JOIN_BELOW_BYTES:
-            buffers = [b"".join(buffers)]  # one system call is cheaper than two
+        check(frame)
+        sessions = {row.session for row in frame.rows}
         if urgent:
-            self._queue.appendleft((size, buffers))
+            self._urgent.append(frame)
+        elif (
+            any(row.count > DECODE_TOKENS for row in frame.rows)
+            or sessions & self._bulk_sessions.keys()
+        ):
+            self._bulk.append(frame)
+            self._bulk_sessions.update(sessions)
         else:
-            self._queue.append((size, buffers))
-        self.queued_bytes += size
+            self._first.append(frame)
+        self.queued_bytes += frame.num_bytes
         self._filled.set()
-        return size
 
     async def write_queued(self) -> None:
         """Write what `put` queues, for ever.
@@ -84,12 +101,33 @@ class Channel:
             PeerUnreachable: The stream broke.
         """
         while True:
-            while not self._queue:
+            frame = self._next()
+            if frame is None:
                 self._filled.clear()
                 await self._filled.wait()
-            size, buffers = self._queue.popleft()
+                continue
+            buffers = encode(frame)
+            if frame.num_bytes < _JOIN_BELOW_BYTES:
+                buffers = [b"".join(buffers)]  # one system call is cheaper than two
             await self._stream.write(*buffers)
-            self.queued_bytes -= size
+            self.queued_bytes -= frame.num_bytes
+
+    def _next(self) -> Frame | None:
+        """Take the frame that is to be written next."""
+        if self._urgent:
+            return self._urgent.popleft()
+        if self._first and (
+            not self._bulk or self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes
+        ):
+            frame = self._first.popleft()
+            self._overtaken_bytes += frame.num_bytes if self._bulk else 0
+            return frame
+        if not self._bulk:
+            return None
+        frame = self._bulk.popleft()
+        self._overtaken_bytes = 0
+        self._bulk_sessions -= Counter({row.session for row in frame.rows})
+        return frame
 
     async def write(self, frame: Frame) -> None:
         """Write one frame now; only while `write_queued` does not run."""
