@@ -30,6 +30,15 @@ class ModelConfig(_Branch):
     """`auto`, `cpu`, `cuda`, `cuda:1` …"""
 
 
+class StageEmulation(_Branch):
+    """Pretend to hold a large model, for benchmarks (see `engine.server.emulation`)."""
+
+    stage_s: float = Field(gt=0)
+    """What a pass through the whole stage takes."""
+    rows: int = Field(ge=1)
+    """Tokens that a pass takes along in that time; more take proportionally longer."""
+
+
 class StageConfig(_Branch):
     """What this node gives."""
 
@@ -48,6 +57,7 @@ class StageConfig(_Branch):
     """Finish-then-pause waits at most this long."""
     threads: int = Field(default=0, ge=0)
     """Compute threads of the worker; 0: all cores we may use."""
+    emulate: StageEmulation | None = None
 
 
 class LinkShape(_Branch):
@@ -56,6 +66,17 @@ class LinkShape(_Branch):
     rate_bytes_per_s: float = Field(default=0.0, ge=0)
     """0: unlimited."""
     delay_s: float = Field(default=0.0, ge=0)
+    """One way."""
+    ideal_peers: tuple[str, ...] = ()
+    """Peers to whom the link stays as it is."""
+
+
+class LinkFaults(_Branch):
+    """Transfers that fail on purpose, for benchmarks: frames of rows that we send to others."""
+
+    fail_rate: float = Field(default=0.0, ge=0, lt=1)
+    """Chance of each frame to be lost, and its link to break at that moment."""
+    seed: int = 0
 
 
 class SwarmConfig(_Branch):
@@ -72,6 +93,7 @@ class SwarmConfig(_Branch):
     open_timeout_s: float = Field(default=10.0, gt=0)
     max_clock_offset_s: float = Field(default=2.5, gt=0)
     shape: LinkShape = LinkShape()
+    faults: LinkFaults = LinkFaults()
 
 
 class ClientConfig(_Branch):

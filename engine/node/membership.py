@@ -256,6 +256,7 @@ class Membership:
             device=self._compute.device,
             threads=self.config.stage.threads,
             region_bytes=self.config.stage.max_batch_tokens * files.spec.hidden_size * widest,
+            emulate=self.config.stage.emulate,
         )
 
     async def _keep_daemon(self, peer: SwarmPeer, announcer: Announcer) -> None:

@@ -149,6 +149,8 @@ class StatsReply(Message):
     """Tokens computed."""
     compute_s: float
     """In the worker, forward and sampling."""
+    cpu_s: float
+    """Of all its threads meanwhile."""
     encode_s: float
     """Packing and unpacking frames."""
     wait_s: float

@@ -216,6 +216,7 @@ class StageHandler:
             forwards=self.pace.forwards,
             tokens=self.pace.tokens,
             compute_s=self.pace.compute_s,
+            cpu_s=self.pace.cpu_s,
             encode_s=self.pace.encode_s,
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,

@@ -20,6 +20,7 @@ class Pace:
     forwards: int = 0
     tokens: int = 0
     compute_s: float = 0.0
+    cpu_s: float = 0.0
     encode_s: float = 0.0
     wait_s: float = 0.0
     local_s: float = 0.0
@@ -32,6 +33,7 @@ class Pace:
         batch: Sequence[Work],
         *,
         compute_s: float,
+        cpu_s: float,
         encode_s: float,
         wait_s: float,
         local_s: float,
@@ -41,6 +43,7 @@ class Pace:
         self.forwards += 1
         self.tokens += tokens
         self.compute_s += compute_s
+        self.cpu_s += cpu_s
         self.encode_s += encode_s
         self.wait_s += wait_s
         self.local_s += local_s

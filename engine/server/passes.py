@@ -120,6 +120,7 @@ class Passes:
         self._pace.record(
             batch,
             compute_s=result.compute_s,
+            cpu_s=result.cpu_s,
             encode_s=now_s - done_s,
             wait_s=taken_s - arrived_s,
             local_s=now_s - arrived_s,

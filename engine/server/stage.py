@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from engine.config import StageEmulation
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
 from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import SessionId
@@ -28,6 +29,7 @@ from engine.models.families import read_config
 from engine.models.heads import Ends
 from engine.protocol.frames import Row, RowFlags
 from engine.sampling.sample import SampleRequest, sample
+from engine.server.emulation import EmulatedBlocks, EmulatedEnds
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Stage:
         dtype: Of weights, hidden states and KV.
         device: Where to compute.
         progress: Told (blocks loaded, blocks in all).
+        emulate: Wait instead of computing, as if the blocks were those of a large model.
 
     Raises:
         ModelError: The model's family or a feature of it is not supported, or its files are not
@@ -75,23 +78,32 @@ class Stage:
         dtype: torch.dtype,
         device: torch.device,
         progress: Callable[[int, int], None],
+        emulate: StageEmulation | None = None,
     ) -> None:
-        config = read_config(directory, spec)
         self._spec = spec
         self._span = span
         self._dtype = dtype
         self._device = device
-        self._blocks = BlockStack(
-            directory, config, span, dtype=dtype, device=device, progress=progress
-        )
-        self._ends = Ends(
-            directory,
-            config,
-            first=span.start == 0,
-            last=span.end == spec.num_hidden_layers,
-            dtype=dtype,
-            device=device,
-        )
+        self._blocks: BlockStack | EmulatedBlocks
+        self._ends: Ends | EmulatedEnds
+        if emulate is None:
+            config = read_config(directory, spec)
+            self._blocks = BlockStack(
+                directory, config, span, dtype=dtype, device=device, progress=progress
+            )
+            self._ends = Ends(
+                directory,
+                config,
+                first=span.start == 0,
+                last=span.end == spec.num_hidden_layers,
+                dtype=dtype,
+                device=device,
+            )
+        else:
+            self._blocks = EmulatedBlocks(
+                directory, spec, span, emulate, dtype=dtype, device=device
+            )
+            self._ends = EmulatedEnds(spec, dtype=dtype, device=device)
         self._pool = KvPool(spec.num_key_value_heads, spec.head_dim, dtype=dtype, device=device)
         self._sessions: dict[SessionId, _Session] = {}
 

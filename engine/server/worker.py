@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from engine.config import StageEmulation
 from engine.core.errors import EngineError
 from engine.core.ids import SessionId
 from engine.core.lifetime import die_with_parent
@@ -94,6 +95,7 @@ class Worker:
             Span(*message["span"]),
             dtype=TORCH_DTYPES[Dtype(message["dtype"])],
             device=torch.device(message["device"]),
+            emulate=StageEmulation(**message["emulate"]) if message["emulate"] else None,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
             ),

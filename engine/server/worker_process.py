@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed, error_class
 from engine.core.generation import FinishReason, Sampled, TokenLogprobs
 from engine.core.ids import SessionId
@@ -47,6 +48,7 @@ class LoadOrder:
     """0: torch's own choice."""
     region_bytes: int
     """Size of each shared region: the hidden states of the largest forward pass."""
+    emulate: StageEmulation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ class WorkerProcess:
                     "dtype": int(order.dtype),
                     "device": order.device,
                     "threads": order.threads,
+                    "emulate": order.emulate.model_dump() if order.emulate else None,
                 },
                 lambda answer: None,
             )

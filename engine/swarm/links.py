@@ -14,12 +14,13 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.config import SwarmConfig
+from engine.config import LinkShape, SwarmConfig
 from engine.core.clock import Clock
 from engine.core.errors import PeerError, PeerUnreachable, RemoteProtocolError
 from engine.core.ids import PeerId, short
 from engine.protocol.frames import ROW_KINDS, Frame, Kind
 from engine.swarm.channel import Channel
+from engine.swarm.faults import Faults
 from engine.swarm.gate import Gate
 from engine.swarm.handshake import Membership
 from engine.swarm.incoming import IncomingLink, Refused
@@ -71,8 +72,11 @@ class Links:
         self._lost_handlers: list[LostHandler] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self._faults = Faults(config.faults)
         self.gate = Gate(clock)
         """Counts refusals and violations."""
+        self.hidden_bytes = 0
+        """Of hidden states sent to and taken from other peers."""
 
     @property
     def local_peer(self) -> PeerId:
@@ -122,9 +126,14 @@ class Links:
         neighbour = self._neighbour(peer)
         if neighbour.outgoing is None and self._clock.monotonic_s() < neighbour.retry_at_s:
             raise PeerUnreachable(neighbour.last_error)
-        self._link(peer, neighbour).put(frame)
+        link = self._link(peer, neighbour)
+        if frame.kind in ROW_KINDS and link.is_up and self._faults.strikes():
+            link.close()
+            return
+        link.put(frame)
         if frame.kind in ROW_KINDS:
             neighbour.sent_row_bytes += frame.num_bytes
+            self._count_hidden(frame)
 
     async def connect(self, peer: PeerId, addresses: Sequence[str] = ()) -> None:
         """Make sure of a working link.
@@ -174,8 +183,16 @@ class Links:
     def _neighbour(self, peer: PeerId) -> _Neighbour:
         if peer not in self._neighbours:
             self._forget_idle()
-            self._neighbours[peer] = _Neighbour(Shaper(self._config.shape, self._clock))
+            self._neighbours[peer] = _Neighbour(self._shaper(peer))
         return self._neighbours[peer]
+
+    def _shaper(self, peer: PeerId) -> Shaper:
+        shape = self._config.shape
+        return Shaper(LinkShape() if peer in shape.ideal_peers else shape, self._clock)
+
+    def _count_hidden(self, frame: Frame) -> None:
+        if frame.width:
+            self.hidden_bytes += len(frame.payload)
 
     def _forget_idle(self) -> None:
         if len(self._neighbours) < _MAX_NEIGHBOURS:
@@ -241,7 +258,7 @@ class Links:
 
     async def _serve(self, peer: PeerId, stream: ByteStream) -> None:
         known = self._neighbours.get(peer)
-        shaper = known.shaper if known else Shaper(self._config.shape, self._clock)
+        shaper = known.shaper if known else self._shaper(peer)
         channel = Channel(shaper.wrap(stream), self._config.dead_after_s)
         link = IncomingLink(
             peer, self.local_peer, channel, self._membership, self._config, self._clock
@@ -274,6 +291,8 @@ class Links:
                 self._lose(peer, neighbour, error)
 
     def _deliver(self, peer: PeerId, frame: Frame) -> None:
+        if peer != self.local_peer:
+            self._count_hidden(frame)
         for handler in self._handlers.get(frame.kind, ()):
             handler(peer, frame)
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from engine.config import LinkShape
+from engine.config import LinkFaults, LinkShape
 from engine.core.errors import PeerUnreachable, RemoteProtocolError, StageRefused
 from engine.core.ids import SessionId
 from engine.protocol.frames import Dtype, Frame, Kind, Row, encode
@@ -311,3 +311,36 @@ async def test_frame_that_takes_longer_than_the_silence_limit_still_arrives():
         await eventually(lambda: swarm[BOB].got)
         assert not swarm[ALICE].lost
         assert not swarm[BOB].lost
+
+
+async def test_a_transfer_that_fails_loses_its_frame_and_the_link_on_both_sides():
+    faults = LinkFaults(fail_rate=0.2, seed=3)
+    async with memory_swarm(ALICE, BOB, faults=faults) as swarm:
+        await swarm[ALICE].links.connect(BOB)
+        for _ in range(20):
+            swarm[ALICE].links.send(BOB, keep())  # only frames of rows are struck
+        await eventually(lambda: len(swarm[BOB].got) == 20)
+        position = 0
+        while not swarm[ALICE].lost:
+            swarm[ALICE].links.send(BOB, step(position))
+            position += 1
+            await asyncio.sleep(0.01)
+        await eventually(lambda: swarm[BOB].lost)
+        assert 0 < len(swarm[BOB].got) - 20 < position
+        assert swarm[BOB].got[-1][1].rows[0].position < position - 1
+
+
+async def test_hidden_states_are_counted_where_they_leave_and_where_they_arrive():
+    async with memory_swarm(ALICE, BOB) as swarm:
+        swarm[ALICE].links.send(BOB, step())
+        swarm[ALICE].links.send(BOB, step(payload_bytes=1200))
+        await eventually(lambda: len(swarm[BOB].got) == 2)
+        assert swarm[ALICE].links.hidden_bytes == swarm[BOB].links.hidden_bytes == 1200
+
+
+async def test_links_to_ideal_peers_keep_their_speed():
+    async with memory_swarm(BOB, CAROL) as swarm:
+        await swarm.add(ALICE, shape=LinkShape(delay_s=0.2, ideal_peers=(BOB,)))
+        await swarm[ALICE].links.connect(BOB)
+        await swarm[ALICE].links.connect(CAROL)
+        assert swarm[ALICE].links.rtt_s(BOB) < 0.2 <= swarm[ALICE].links.rtt_s(CAROL)

@@ -30,6 +30,7 @@ def stage(passes: int, rows: int, *, compute_s: float, sent: dict[str, int]) -> 
         forwards=passes,
         tokens=passes * rows,
         compute_s=passes * compute_s,
+        cpu_s=passes * compute_s,
         encode_s=passes * 0.001,
         wait_s=passes * 0.002,
         local_s=passes * (compute_s + 0.006),
