@@ -105,6 +105,8 @@ class ClientConfig(_Branch):
     """The longest wait for the next token before the route is given up."""
     max_attempts: int = Field(default=4, ge=1)
     """Routes tried for one sequence before its error is final."""
+    micro_batches: int = Field(default=0, ge=0, le=4096)
+    """Into how many parts a batch is cut, to travel one behind the other; 0: as suits the route."""
     room_wait_s: float = Field(default=30.0, ge=0)
     """How long a request waits for KV room, or for a stage that is starting again."""
 

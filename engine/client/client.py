@@ -38,6 +38,7 @@ from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import SwarmSnapshot
+from engine.planner.micro_batches import choose_micro_batches, hop_costs
 from engine.planner.routing import find_route, uncovered
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.messages import (
@@ -233,6 +234,7 @@ class Client:
     ) -> float:
         """Open the sequences at every stage; returns the shortest lease in seconds."""
         snapshot = self._view.snapshot()
+        pass_rows = self._pass_rows(route, snapshot, len(sequences))
 
         async def open_at(hop: Hop) -> float:
             try:
@@ -246,6 +248,7 @@ class Client:
                         for h in route.hops
                     ),
                     attempt=attempt,
+                    pass_rows=pass_rows,
                     sequences=tuple(
                         SequenceMessage(
                             session=s.session,
@@ -277,6 +280,16 @@ class Client:
                 raise result
             leases.append(result)
         return max(1.0, min(leases))
+
+    def _pass_rows(self, route: Route, snapshot: SwarmSnapshot, batch_size: int) -> int:
+        """Rows of a micro-batch."""
+        number = self._config.micro_batches
+        if not number:
+            # Float32 at most; what it is exactly, only the stages know.
+            row_bytes = 4 * self._spec.hidden_size
+            costs = hop_costs(route, snapshot, self._link_times(), row_bytes)
+            number = choose_micro_batches(costs, batch_size)
+        return -(-batch_size // min(number, batch_size))
 
     async def stats(self, peer: PeerId) -> StatsReply:
         """A stage's counters.

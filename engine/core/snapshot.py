@@ -31,6 +31,10 @@ class StageInfo:
     addresses: tuple[str, ...]
     """Multiaddrs without the `/p2p/` part."""
     version: str
+    decode_row_s: float = 0.0
+    """What each further row adds to a decode pass, in seconds; 0 when not measured yet."""
+    uplink_bytes_per_s: float = 0.0
+    """Measured rate of its line to other peers; 0 when not known."""
 
 
 @dataclass(frozen=True, slots=True)

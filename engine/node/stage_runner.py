@@ -115,13 +115,14 @@ class StageRunner:
 
     def info(self, state: StageState) -> StageInfo:
         """Our announcement."""
-        step_s = self._handler.pace.decode_step_s
+        step_s = self._handler.pace.decode.of(1)
         return StageInfo(
             peer=self._peer.peer_id,
             span=self.order.span,
             state=state,
             kv_free_tokens=self._handler.kv_tokens[0],
             decode_tokens_per_s=1 / step_s if step_s else 0.0,
+            decode_row_s=self._handler.pace.decode.row_s,
             addresses=self._peer.announce_addresses(),
             version=__version__,
         )

@@ -98,6 +98,8 @@ class OpenRequest(Message):
     model_id: str = Field(max_length=256)
     hops: tuple[HopMessage, ...] = Field(min_length=1, max_length=256)
     attempt: int = Field(default=0, ge=0, lt=1 << 16)
+    pass_rows: int = Field(default=4096, ge=1, le=4096)
+    """Rows of a micro-batch: the most of these sequences that one forward pass shall decode."""
     sequences: tuple[SequenceMessage, ...] = Field(min_length=1, max_length=4096)
 
     def route(self) -> Route:

@@ -50,6 +50,8 @@ class _Record(BaseModel):
     state: StageState
     kv_free_tokens: int = Field(ge=0, lt=1 << 40)
     decode_tokens_per_s: float = Field(ge=0, lt=1e9)
+    decode_row_s: float = Field(default=0.0, ge=0, lt=1e6)
+    uplink_bytes_per_s: float = Field(default=0.0, ge=0, lt=1e15)
     addresses: tuple[_Address, ...] = Field(default=(), max_length=_MAX_ADDRESSES)
     version: str = Field(max_length=32)
     unix_s: float = Field(gt=0, lt=1e12)
@@ -76,6 +78,8 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
             state=stage.state,
             kv_free_tokens=stage.kv_free_tokens,
             decode_tokens_per_s=round(stage.decode_tokens_per_s, 3),
+            decode_row_s=round(stage.decode_row_s, 6),
+            uplink_bytes_per_s=round(stage.uplink_bytes_per_s),
             addresses=stage.addresses[:_MAX_ADDRESSES],
             version=stage.version,
             unix_s=announcement.unix_s,
@@ -125,6 +129,8 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
         decode_tokens_per_s=record.decode_tokens_per_s,
         addresses=record.addresses,
         version=record.version,
+        decode_row_s=record.decode_row_s,
+        uplink_bytes_per_s=record.uplink_bytes_per_s,
     )
     return Announcement(stage, record.model_id, record.unix_s, record.expires_unix_s)
 

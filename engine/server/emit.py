@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import PeerId
-from engine.protocol.frames import Frame, Kind, Row, RowFlags
+from engine.protocol.frames import DECODE_TOKENS, Frame, Kind, Row, RowFlags
 from engine.protocol.tokens import encode_logprobs
 from engine.server.scheduler import Work
 from engine.server.sessions import SessionTable
 from engine.server.worker_process import LoadOrder
 
+_BULK_FRAME_BYTES = 128 << 10
 _FINISH_FLAGS = {FinishReason.STOP: RowFlags.EOS, FinishReason.LENGTH: RowFlags.LENGTH}
 
 
 def hidden_frames(
     batch: Sequence[Work], hidden: memoryview, table: SessionTable, order: LoadOrder
 ) -> Iterator[tuple[PeerId, Frame]]:
-    """One frame per next stage, with the rows that go there.
+    """Frames for the next stages: one with all that decodes, and pieces of each row that prefills.
+
+    In pieces, because decoding can overtake frames on the line but not interrupt them.
 
     Args:
         batch: The rows of the pass, in order.
@@ -30,26 +34,48 @@ def hidden_frames(
         order: What the worker holds.
     """
     token_bytes = len(hidden) // sum(work.row.count for work in batch)
-    onward: dict[PeerId, list[tuple[Work, memoryview]]] = defaultdict(list)
+    short: dict[PeerId, list[tuple[Work, memoryview]]] = defaultdict(list)
+    long: list[tuple[PeerId, Work, memoryview]] = []
     at = 0
     for work in batch:
         size = work.row.count * token_bytes
         session = table.get(work.row.session)
-        if session is not None:
-            onward[session.next_peer].append((work, hidden[at : at + size]))
+        part = hidden[at : at + size]
         at += size
-    for peer, rows in onward.items():
-        yield (
-            peer,
-            Frame(
-                Kind.STEP,
-                b"".join(part for _, part in rows),
-                tuple(work.row for work, _ in rows),
-                np.concatenate([work.ids for work, _ in rows]),
-                order.dtype,
-                order.spec.hidden_size,
-            ),
-        )
+        if session is None:
+            continue
+        if work.is_prefill:
+            long.append((session.next_peer, work, part))
+        else:
+            short[session.next_peer].append((work, part))
+    for peer, rows in short.items():
+        yield peer, _hidden_frame(rows, order)
+    for peer, work, part in long:
+        for piece, start in _pieces(work, max(1, _BULK_FRAME_BYTES // token_bytes)):
+            some = part[start * token_bytes : (start + piece.row.count) * token_bytes]
+            yield peer, _hidden_frame([(piece, some)], order)
+
+
+def _hidden_frame(rows: Sequence[tuple[Work, memoryview]], order: LoadOrder) -> Frame:
+    return Frame(
+        Kind.STEP,
+        b"".join(part for _, part in rows),
+        tuple(work.row for work, _ in rows),
+        np.concatenate([work.ids for work, _ in rows]),
+        order.dtype,
+        order.spec.hidden_size,
+    )
+
+
+def _pieces(work: Work, max_tokens: int) -> Iterator[tuple[Work, int]]:
+    """Cut a row; with where each piece begins in it."""
+    # What is left over joins the last piece when it would pass for decoding by itself.
+    work, start = replace(work, hidden=()), 0
+    while work.row.count > max_tokens + DECODE_TOKENS:
+        piece, work = work.split(max_tokens)
+        yield piece, start
+        start += max_tokens
+    yield work, start
 
 
 def token_frames(

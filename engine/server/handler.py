@@ -130,6 +130,7 @@ class StageHandler:
             self.pace,
             send=self._send,
             fail=lambda session, code, reason: self._drop((session,), code, reason),
+            backlog_bytes=self._links.queued_bytes,
         )
         self._serving, self._draining = _Serving(table, worker, order, passes), False
         reason, code = "This stage has paused.", EnginePaused.code
@@ -197,14 +198,15 @@ class StageHandler:
             session.position = row.position + row.count
             serving.passes.add(
                 Work(
-                    session.owner,
+                    (session.owner, session.request),
                     session.span,
                     row,
                     ids,
-                    hidden,
+                    () if hidden is None else (hidden,),
                     frame.dtype,
                     frame.width,
                     started_s,
+                    session.pass_rows,
                 )
             )
         self.pace.encode_s += self._clock.monotonic_s() - started_s

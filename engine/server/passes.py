@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -14,10 +16,26 @@ from engine.core.errors import EngineError, WorkerFailed
 from engine.core.ids import PeerId, SessionId
 from engine.protocol.frames import Frame
 from engine.server.emit import hidden_frames, token_frames
+from engine.server.link import SLOTS
 from engine.server.pace import Pace
+from engine.server.prefill_share import PrefillShare
 from engine.server.scheduler import Scheduler, Work
 from engine.server.sessions import Session, SessionTable
 from engine.server.worker_process import ForwardResult, LoadOrder, WorkerProcess
+
+MAX_BACKLOG_BYTES = 1 << 20
+"""While more than this waits for a peer, nothing prefills for it."""
+HELD_BACK_S = 0.01
+"""How often to look whether its line is free again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """A forward pass that the worker has been given."""
+
+    batch: list[Work]
+    begun_s: float
+    result: asyncio.Future[ForwardResult]
 
 
 class Passes:
@@ -32,6 +50,7 @@ class Passes:
         pace: Counts what is done; outlives the worker.
         send: Takes each frame that goes onward.
         fail: Ends a session whose row cannot be computed, with a code and a sentence.
+        backlog_bytes: What waits to be sent to a peer.
     """
 
     def __init__(
@@ -45,6 +64,7 @@ class Passes:
         *,
         send: Callable[[PeerId, Frame], None],
         fail: Callable[[SessionId, str, str], None],
+        backlog_bytes: Callable[[PeerId], int],
     ) -> None:
         self._table = table
         self._worker = worker
@@ -54,13 +74,18 @@ class Passes:
         self._pace = pace
         self._send = send
         self._fail = fail
+        self._backlog_bytes = backlog_bytes
         self._scheduler = Scheduler()
-        self._work_arrived = asyncio.Event()
+        self._share = PrefillShare(config.max_batch_tokens)
+        self._under_way: deque[_Pass] = deque()
+        self._again: deque[Work] = deque()
+        self._holds_back = False
+        self._wake = asyncio.Event()
 
     def add(self, work: Work) -> None:
         """Queue a row."""
         self._scheduler.add(work)
-        self._work_arrived.set()
+        self._wake.set()
 
     def drop(self, session: Session) -> None:
         """Forget what a session has waiting."""
@@ -77,60 +102,97 @@ class Passes:
             WorkerFailed: The worker has ended.
         """
         while True:
-            await self._work_arrived.wait()
-            # Rows that we have just sent to ourselves belong in this pass, or a batch that
+            if self._holds_back:  # nothing else tells that a line is free again
+                asyncio.get_running_loop().call_later(HELD_BACK_S, self._wake.set)
+            await self._wake.wait()
+            self._wake.clear()
+            while self._under_way and self._under_way[0].result.done():
+                self._finish(self._under_way.popleft())
+            # Rows that we have just sent to ourselves belong in the next pass, or a batch that
             # was once split by its prefill would stay in two halves.
             await asyncio.sleep(0)
-            await self._run_batch()
+            self._begin_passes()
 
-    async def _run_batch(self) -> None:
-        batch = self._scheduler.take(
-            max_rows=self._config.max_batch_rows,
+    def _begin_passes(self) -> None:
+        self._holds_back = False
+        while len(self._under_way) < SLOTS:
+            if self._again:
+                # One by one and each alone, in their order, to find the row that is to blame.
+                if self._under_way:
+                    return
+                self._begin([self._again.popleft()])
+                continue
+            batch = self._next_batch()
+            if not batch:
+                self._holds_back = not self._scheduler.is_empty
+                return
+            self._begin(batch)
+
+    def _next_batch(self) -> list[Work]:
+        now_s = self._clock.monotonic_s()
+        others_decode = any(s.position > s.prompt_tokens for s in self._table.all())
+        max_rows = self._config.max_batch_rows
+        # Behind a running pass only one that would gain nothing from waiting for its end.
+        if self._under_way and others_decode and not self._scheduler.has_full_pass(max_rows):
+            return []
+        return self._scheduler.take(
+            max_rows=max_rows,
             max_tokens=self._config.max_batch_tokens,
-            prefill_tokens=self._prefill_tokens(),
+            prefill_tokens=self._share.tokens(now_s, others_decode=others_decode),
+            may_prefill=self._may_prefill,
         )
-        if not batch:
-            self._work_arrived.clear()
-            return
-        await self._run(batch)
 
-    async def _run(self, batch: list[Work]) -> None:
-        taken_s = self._clock.monotonic_s()
-        try:
-            result = await self._worker.submit(
-                [work.row for work in batch],
-                np.concatenate([work.ids for work in batch]),
-                [work.hidden for work in batch if work.hidden is not None],
-                dtype=batch[0].dtype,
-                width=batch[0].width,
-            )
-        except WorkerFailed:
-            raise
-        except EngineError as error:  # the worker lives; it may be one row that it cannot compute
+    def _may_prefill(self, work: Work) -> bool:
+        """Whether the line that its hidden states would take is free enough."""
+        session = self._table.get(work.row.session)
+        return session is None or self._backlog_bytes(session.next_peer) < MAX_BACKLOG_BYTES
+
+    def _begin(self, batch: list[Work]) -> None:
+        result = self._worker.submit(
+            [work.row for work in batch],
+            np.concatenate([work.ids for work in batch]),
+            [part for work in batch for part in work.hidden],
+            dtype=batch[0].dtype,
+            width=batch[0].width,
+        )
+        result.add_done_callback(lambda _: self._wake.set())
+        self._under_way.append(_Pass(batch, self._clock.monotonic_s(), result))
+
+    def _finish(self, done: _Pass) -> None:
+        batch = done.batch
+        error = done.result.exception()
+        if isinstance(error, EngineError) and not isinstance(error, WorkerFailed):
+            # The worker lives; it may be one row that it cannot compute.
             if len(batch) > 1:
-                for work in batch:
-                    await self._run([work])
+                self._again.extend(batch)
             else:
                 self._fail(batch[0].row.session, error.code, str(error))
             return
+        result = done.result.result()
         done_s = self._clock.monotonic_s()
         self._emit(batch, result)
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)
+        self._note_prefill(batch, now_s)
         self._pace.record(
             batch,
             compute_s=result.compute_s,
             cpu_s=result.cpu_s,
             encode_s=now_s - done_s,
-            wait_s=taken_s - arrived_s,
+            wait_s=done.begun_s - arrived_s,
             local_s=now_s - arrived_s,
+            undisturbed=self._share.is_calm(now_s),
         )
 
-    def _prefill_tokens(self) -> int:
-        """How much prefill may ride along: a chunk as long as a decode step while others decode."""
-        if not any(session.position > session.prompt_tokens for session in self._table.all()):
-            return self._config.max_batch_tokens
-        return min(self._config.max_batch_tokens, self._pace.prefill_chunk_tokens())
+    def _note_prefill(self, batch: list[Work], now_s: float) -> None:
+        decoding = [work for work in batch if not work.is_prefill]
+        if len(decoding) < len(batch):
+            tokens = sum(work.row.count for work in batch if work.is_prefill)
+            self._share.prefilled(now_s, tokens)
+        if decoding:
+            arrived_s = min(work.arrived_s for work in decoding)
+            cost_s = self._pace.decode.of(len(decoding))
+            self._share.decoded(now_s, local_s=now_s - arrived_s, cost_s=cost_s)
 
     def _emit(self, batch: list[Work], result: ForwardResult) -> None:
         if result.hidden is None:

@@ -18,6 +18,10 @@ class Session:
     id: SessionId
     owner: PeerId
     """The client's node; only it may renew or close."""
+    request: int
+    """Names the sequences that were opened together, among the owner's."""
+    pass_rows: int
+    """The most of them that one forward pass shall decode."""
     route: Route
     index: int
     """Our place in the route."""
@@ -123,6 +127,8 @@ class SessionTable:
             Session(
                 id=SessionId(sequence.session),
                 owner=owner,
+                request=request.request,
+                pass_rows=request.pass_rows,
                 route=route,
                 index=index,
                 capacity_tokens=sequence.capacity_tokens,

@@ -170,6 +170,15 @@ class Links:
         ]
         return statistics.median(offsets) if offsets else None
 
+    def queued_bytes(self, peer: PeerId) -> int:
+        """What waits here to be sent to `peer`."""
+        neighbour = self._neighbours.get(peer)
+        return (
+            0
+            if neighbour is None or neighbour.outgoing is None
+            else (neighbour.outgoing.queued_bytes)
+        )
+
     def sent_bytes(self) -> dict[PeerId, int]:
         """Row-frame bytes sent so far, per peer."""
         return {

@@ -70,6 +70,11 @@ class OutgoingLink:
         return self._was_up or bool(self._early)
 
     @property
+    def queued_bytes(self) -> int:
+        """What waits to be written."""
+        return self._early_bytes if self._channel is None else self._channel.queued_bytes
+
+    @property
     def rtt_s(self) -> float | None:
         """Median of the last round trips."""
         return statistics.median(self._rtts_s) if self._rtts_s else None

@@ -47,16 +47,19 @@ def work(
     arrived_s: float = 0.0,
     flags: RowFlags = RowFlags.SAMPLE,
     width: int = 0,
+    request: int = 0,
+    pass_rows: int = 4096,
 ) -> Work:
     """A waiting row; with `width`, float32 hidden states that count up."""
     hidden = np.arange(count * width, dtype=np.float32).tobytes() if width else None
     return Work(
-        owner=PeerId(owner),
+        batch=(PeerId(owner), request),
         span=span,
         row=Row(SessionId(session), position, count, 0, flags),
         ids=np.arange(position, position + count, dtype=np.int32),
-        hidden=hidden,
+        hidden=() if hidden is None else (hidden,),
         dtype=Dtype.FLOAT32 if width else Dtype.NONE,
         width=width,
         arrived_s=arrived_s,
+        pass_rows=pass_rows,
     )

@@ -46,7 +46,10 @@ def test_long_prompt_is_cut_and_only_its_last_part_samples() -> None:
     assert [(part.row.position, part.row.count) for part in parts] == [(0, 64), (64, 64), (128, 22)]
     assert [bool(part.row.flags & RowFlags.SAMPLE) for part in parts] == [False, False, True]
     assert [token for part in parts for token in part.ids.tolist()] == list(range(150))
-    assert b"".join(part.hidden or b"" for part in parts) == work(1, 150, width=2).hidden
+    assert (
+        b"".join(piece for part in parts for piece in part.hidden)
+        == work(1, 150, width=2).hidden[0]
+    )
 
 
 def test_decoding_goes_on_beside_a_long_prompt() -> None:
@@ -90,3 +93,74 @@ def test_dropped_session_leaves_nothing_behind() -> None:
     scheduler.drop(PeerId("client"), SessionId(1))
     assert scheduler.waiting_tokens(PeerId("client"), SessionId(1)) == 0
     assert take(scheduler) == []
+
+
+def test_micro_batches_of_one_request_stay_apart_and_those_of_two_share_a_pass() -> None:
+    scheduler = Scheduler()
+    for session in range(8):
+        scheduler.add(work(session, owner="a", pass_rows=2))
+    for session in range(10, 14):
+        scheduler.add(work(session, owner="b", pass_rows=2))
+    passes = [sorted(sessions(take(scheduler, rows=64))) for _ in range(4)]
+    assert passes == [[0, 1, 10, 11], [2, 3, 12, 13], [4, 5], [6, 7]]
+
+
+def test_full_pass_is_a_whole_micro_batch() -> None:
+    scheduler = Scheduler()
+    scheduler.add(work(1, pass_rows=2))
+    assert not scheduler.has_full_pass(64)
+    scheduler.add(work(2, 100, pass_rows=2))  # prefill does not fill it
+    assert not scheduler.has_full_pass(64)
+    scheduler.add(work(3, pass_rows=2))
+    assert scheduler.has_full_pass(64)
+
+
+def test_pieces_of_a_row_that_came_one_by_one_are_computed_together() -> None:
+    scheduler = Scheduler()
+    whole = work(1, 150, width=2)
+    first, rest = whole.split(40)
+    second, third = rest.split(60)
+    for piece in (first, second, third):
+        scheduler.add(piece)
+    (batch,) = take(scheduler, tokens=512, prefill=512)
+    assert batch.row == whole.row
+    assert batch.ids.tolist() == whole.ids.tolist()
+    assert b"".join(batch.hidden) == whole.hidden[0]
+
+
+def test_pieces_are_cut_anew_where_the_pass_ends() -> None:
+    scheduler = Scheduler()
+    whole = work(1, 150, width=2)
+    first, second = whole.split(40)
+    scheduler.add(first)
+    scheduler.add(second)
+    parts = [take(scheduler)[0] for _ in range(3)]
+    assert [(part.row.position, part.row.count) for part in parts] == [(0, 64), (64, 64), (128, 22)]
+    assert b"".join(p for part in parts for p in part.hidden) == whole.hidden[0]
+
+
+def test_a_replay_is_not_joined_to_what_it_replaces() -> None:
+    scheduler = Scheduler()
+    scheduler.add(work(1, 40))
+    scheduler.add(work(1, 40, position=20))
+    assert [part.row.position for part in take(scheduler, tokens=512, prefill=512)] == [0]
+    assert [part.row.position for part in take(scheduler, tokens=512, prefill=512)] == [20]
+
+
+def test_prefill_that_may_not_go_waits_without_stopping_others() -> None:
+    scheduler = Scheduler()
+    scheduler.add(work(1, 100))
+    scheduler.add(work(2, 100))
+    scheduler.add(work(3))
+    limits = {"max_rows": 8, "max_tokens": 512, "prefill_tokens": 512}
+    batch = scheduler.take(**limits, may_prefill=lambda item: item.row.session != 1)
+    assert sessions(batch) == [3, 2]
+    assert scheduler.take(**limits, may_prefill=lambda item: False) == []
+    assert not scheduler.is_empty
+
+
+def test_two_long_prompts_take_turns() -> None:
+    scheduler = Scheduler()
+    scheduler.add(work(1, 1000))
+    scheduler.add(work(2, 1000))
+    assert [sessions(take(scheduler)) for _ in range(4)] == [[1], [2], [1], [2]]

@@ -1,0 +1,96 @@
+"""Into how many micro-batches a batch should be cut; a pure function over measured costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.core.ids import PeerId
+from engine.core.plans import Route
+from engine.core.snapshot import SwarmSnapshot
+from engine.planner.routing import UNKNOWN_BLOCK_S, UNKNOWN_LINK_S
+
+MAX_MICRO_BATCHES = 32
+WORTH_IT = 1.03
+"""How much faster more micro-batches must be: each costs frames and passes that nobody counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HopCost:
+    """A stage and the line to the next one; the last stage's line carries ids only."""
+
+    base_s: float
+    """A pass with no rows: reading the weights."""
+    row_s: float
+    """What each row adds."""
+    delay_s: float
+    """One way to the next stage."""
+    line_row_s: float
+    """Time on the line of one row's hidden states."""
+
+
+def cycle_s(hops: Sequence[HopCost], batch_size: int, num_micro_batches: int) -> float:
+    """Time between two tokens of one sequence in the closed ring.
+
+    A micro-batch cannot be faster than its own way round, and the busiest stage or line must serve
+    all of them. This is [BB] eq. 4 for a ring: micro-batches start their next step by themselves,
+    so the pipeline is filled once and not once a step.
+
+    Args:
+        hops: The stages in order, at least one.
+        batch_size: B rows.
+        num_micro_batches: M.
+    """
+    rows = -(-batch_size // num_micro_batches)
+    passes_s = [hop.base_s + rows * hop.row_s for hop in hops]
+    lines_s = [rows * hop.line_row_s for hop in hops]
+    round_s = sum(passes_s) + sum(lines_s) + sum(hop.delay_s for hop in hops)
+    return max(round_s, num_micro_batches * max(*passes_s, *lines_s))
+
+
+def choose_micro_batches(hops: Sequence[HopCost], batch_size: int) -> int:
+    """The M with the shortest cycle; the smallest of those that are about as good.
+
+    Args:
+        hops: The stages in order, at least one.
+        batch_size: B rows, at least one.
+    """
+    best, best_s = 1, cycle_s(hops, batch_size, 1)
+    for number in range(2, min(batch_size, MAX_MICRO_BATCHES) + 1):
+        time_s = cycle_s(hops, batch_size, number)
+        if time_s * WORTH_IT < best_s:
+            best, best_s = number, time_s
+    return best
+
+
+def hop_costs(
+    route: Route, snapshot: SwarmSnapshot, link_s: Mapping[PeerId, float], row_bytes: int
+) -> list[HopCost]:
+    """What is known of a route's stages and lines.
+
+    Args:
+        route: Its stages in order.
+        snapshot: Their announcements.
+        link_s: One-way time from here to each, which stands for those between them.
+        row_bytes: Hidden states of one row on the wire.
+    """
+    costs = []
+    for hop in route.hops:
+        stage = snapshot.stage(hop.peer)
+        share = len(hop.span) / len(stage.span) if stage is not None else 1.0
+        if stage is None or not stage.decode_tokens_per_s:
+            base_s, row_s, rate = len(hop.span) * UNKNOWN_BLOCK_S, 0.0, 0.0
+        else:
+            row_s = share * stage.decode_row_s
+            base_s = max(0.0, share / stage.decode_tokens_per_s - row_s)
+            rate = stage.uplink_bytes_per_s
+        is_last = hop == route.hops[-1]
+        costs.append(
+            HopCost(
+                base_s,
+                row_s,
+                link_s.get(hop.peer, UNKNOWN_LINK_S) if len(route.hops) > 1 else 0.0,
+                0.0 if is_last or not rate else row_bytes / rate,
+            )
+        )
+    return costs

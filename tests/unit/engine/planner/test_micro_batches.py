@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.planner.micro_batches import HopCost, choose_micro_batches, cycle_s
+
+
+def ring(num: int, *, base_s=0.0, row_s=0.0, delay_s=0.0, line_row_s=0.0) -> list[HopCost]:
+    hops = [HopCost(base_s, row_s, delay_s, line_row_s)] * (num - 1)
+    return [*hops, HopCost(base_s, row_s, delay_s, 0.0)]
+
+
+def simulated_cycle_s(hops: list[HopCost], batch_size: int, number: int, steps: int = 60) -> float:
+    """Micro-batches going round stages and lines that serve one of them at a time."""
+    rows = -(-batch_size // number)
+    servers = [
+        duration
+        for hop in hops
+        for duration in (hop.base_s + rows * hop.row_s, rows * hop.line_row_s)
+    ]
+    delays = [delay for hop in hops for delay in (0.0, hop.delay_s)]
+    free_s = [0.0] * len(servers)
+    ready_s = [0.0] * number
+    halfway_s = 0.0
+    for step in range(2 * steps):
+        if step == steps:
+            halfway_s = max(ready_s)
+        for index in range(number):
+            for place, (duration, delay) in enumerate(zip(servers, delays, strict=True)):
+                begin_s = max(ready_s[index], free_s[place])
+                free_s[place] = begin_s + duration
+                ready_s[index] = free_s[place] + delay
+    return (max(ready_s) - halfway_s) / steps
+
+
+cost = st.floats(0.001, 0.1)
+hops = st.lists(st.builds(HopCost, cost, st.floats(0, 0.01), cost, st.floats(0, 0.01)), min_size=1)
+
+
+@given(hops=hops, batch_size=st.integers(1, 64), number=st.integers(1, 8))
+def test_cycle_is_what_a_simulated_ring_needs(hops, batch_size, number):
+    number = min(number, batch_size)
+    hops = hops[:4]
+    simulated = simulated_cycle_s(hops, batch_size, number)
+    assert cycle_s(hops, batch_size, number) == pytest.approx(simulated, rel=0.02)
+
+
+def test_one_stage_computes_its_batch_in_one_go():
+    assert choose_micro_batches(ring(1, base_s=0.03, row_s=0.001), 32) == 1
+
+
+def test_where_reading_the_weights_is_all_a_stage_does_there_are_no_more_than_stages():
+    assert choose_micro_batches(ring(3, base_s=0.04), 32) <= 3
+
+
+def test_a_slow_line_is_kept_busy():
+    hops = ring(3, base_s=0.005, row_s=0.0003, delay_s=0.1, line_row_s=0.0033)
+    number = choose_micro_batches(hops, 32)
+    assert number >= 3
+    assert cycle_s(hops, 32, number) < 0.8 * cycle_s(hops, 32, 1)
+
+
+def test_a_single_sequence_is_not_cut():
+    assert choose_micro_batches(ring(3, base_s=0.01, delay_s=0.1), 1) == 1
