@@ -1,124 +1,82 @@
 """KV caches: room for whole sequences, taken once and written in place.
 
-Each sequence has a slot in a slab, which holds many of the same size at a regular distance. So the
-newest tokens of a batch are stored by one operation and attended to by another, without copying
-what is cached: per sequence, as on separate tensors, the calls cost more than the arithmetic.
+A sequence's room may lie in two tiers: its oldest positions in RAM, its newest where the blocks
+compute. The border is fixed when the room is taken, so no token ever moves.
 """
 
 from __future__ import annotations
 
-import heapq
-
-import numpy as np
 import torch
 from torch import Tensor
+
+from engine.core.kv_room import SCALE_BYTES, KvDtype, KvRoom, kv_room
+from engine.kv.cells import eight_bit_cells, plain_cells
+from engine.kv.slab import Part, Slab
 
 _MAX_SLOTS = 32
 _MAX_SLAB_BYTES = 2 << 30
 _MIN_SLOT_TOKENS = 64
-
-
-class Slab:
-    """Slots of equal size.
-
-    Args:
-        num_slots: R.
-        num_blocks: L.
-        shape: (2K, C, d): heads' keys, then values; tokens; head size.
-        dtype: Of keys and values.
-        device: Where the blocks compute.
-    """
-
-    def __init__(
-        self,
-        num_slots: int,
-        num_blocks: int,
-        shape: tuple[int, int, int],
-        *,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
-        whole = _zeros((num_slots, num_blocks, *shape), dtype, device)
-        self.num_slots = num_slots
-        self.blocks: tuple[Tensor, ...] = whole.unbind(1)
-        """Per block, [R, 2K, C, d]. What no sequence has written is 0: a masked score of 0 times
-        anything else could be NaN."""
-        self._whole = whole
-        self._free = list(range(num_slots))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether every slot is taken."""
-        return not self._free
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no slot is taken."""
-        return len(self._free) == self.num_slots
-
-    def take(self) -> int:
-        """The lowest free slot: the closer together, the more a batch can share."""
-        return heapq.heappop(self._free)
-
-    def give_back(self, slot: int, written_tokens: int) -> None:
-        """Free a slot and forget its first tokens, the only ones that are not 0."""
-        self._whole[slot, :, :, :written_tokens].zero_()
-        heapq.heappush(self._free, slot)
+_RAM = torch.device("cpu")
 
 
 class SequenceCache:
     """Keys and values of one sequence in the blocks of one span; made by `KvPool.reserve`."""
 
-    __slots__ = ("_blocks", "capacity_tokens", "length", "num_bytes", "slab", "slot", "written")
+    __slots__ = ("capacity_tokens", "far", "length", "near", "written")
 
-    def __init__(self, slab: Slab, slot: int, capacity_tokens: int) -> None:
-        self.slab = slab
-        self.slot = slot
-        self._blocks = tuple(block[slot] for block in slab.blocks)  # each [2K, C, d]
-        heads, _, head_dim = self._blocks[0].shape
-        self.capacity_tokens = capacity_tokens
+    def __init__(self, near: Part | None, far: Part | None) -> None:
+        self.near = near
+        """The newest positions, where the blocks compute."""
+        self.far = far
+        """The oldest positions, in RAM."""
+        self.capacity_tokens: int = sum(part.num_tokens for part in self.parts)
         """The most tokens that will ever be held."""
-        self.num_bytes: int = (
-            len(slab.blocks) * heads * capacity_tokens * head_dim * self._blocks[0].element_size()
-        )
         self.length = 0
         """Tokens held, the same in every block between forward passes."""
         self.written = 0
         """The most tokens ever written."""
 
-    def put(self, block: int, position: int, new: Tensor) -> tuple[Tensor, Tensor]:
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The one or two that there are, in the order of their positions."""
+        return tuple(part for part in (self.far, self.near) if part is not None)
+
+    def put(self, block: int, position: int, new: Tensor) -> None:
         """Store T tokens of one block from `position` on; `length` is the caller's to move.
 
         Args:
             block: Index within the span.
             position: S, place of the first token.
             new: Keys of all heads, then values, [T, 2K, d].
-
-        Returns:
-            Keys and values up to the last new token, each [1, K, S + T, d], not copied.
         """
-        T = new.shape[0]
-        held = self._blocks[block].narrow(1, 0, position + T)  # [2K, S + T, d]
-        held.narrow(1, position, T).copy_(new.transpose(0, 1))
-        keys, values = held.unsqueeze(0).chunk(2, dim=1)
-        return keys, values
+        end = position + new.shape[0]
+        for part in self.parts:
+            start, stop = max(position, part.first), min(end, part.first + part.num_tokens)
+            if start < stop:
+                tokens = new[start - position : stop - position]
+                part.put(block, start - part.first, tokens.to(part.slab.device))
 
     def copy_prefix_from(self, other: SequenceCache, tokens: int) -> None:
         """Begin with the first tokens of another sequence, as if they had been computed here.
 
         Args:
-            other: Of the same pool and for the same blocks; not changed.
+            other: Of the same pool and for the same blocks, with any tiers; not changed.
             tokens: P, at most what `other` holds and what this has room for.
 
         Raises:
             ValueError: They do not fit together.
         """
-        if len(self._blocks) != len(other._blocks):
+        if len(self.parts[0].slab.blocks) != len(other.parts[0].slab.blocks):
             raise ValueError("a prefix can be copied between caches of the same blocks only")
         if not 0 <= tokens <= min(other.length, self.capacity_tokens):
             raise ValueError(f"{tokens} tokens are more than are held or fit")
-        for ours, theirs in zip(self._blocks, other._blocks, strict=True):
-            ours.narrow(1, 0, tokens).copy_(theirs.narrow(1, 0, tokens))
+        for ours in self.parts:
+            for theirs in other.parts:
+                start = max(ours.first, theirs.first)
+                ends = (part.first + part.num_tokens for part in (ours, theirs))
+                end = min(tokens, *ends)
+                if start < end:
+                    ours.copy_from(theirs, start, end)
         self.length = tokens
         self.written = max(self.written, tokens)
 
@@ -129,59 +87,92 @@ class KvPool:
     Args:
         num_kv_heads: K.
         head_dim: d.
-        dtype: Of keys and values.
+        dtype: Of the arithmetic.
         device: Where the blocks compute.
+        kv_dtype: What keys and values are kept in.
     """
 
     def __init__(
-        self, num_kv_heads: int, head_dim: int, *, dtype: torch.dtype, device: torch.device
+        self,
+        num_kv_heads: int,
+        head_dim: int,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        kv_dtype: KvDtype = "auto",
     ) -> None:
         self._heads = 2 * num_kv_heads
         self._head_dim = head_dim
-        self._dtype = dtype
         self._device = device
-        self._slabs: dict[tuple[int, int], list[Slab]] = {}  # by blocks and tokens of a slot
-        self.num_bytes = 0
+        self._make_cells = eight_bit_cells(dtype) if kv_dtype == "8bit" else plain_cells(dtype)
+        scale_bytes = SCALE_BYTES if kv_dtype == "8bit" else 0
+        element_bytes = 1 if kv_dtype == "8bit" else dtype.itemsize
+        self._token_bytes = self._heads * (head_dim * element_bytes + scale_bytes)  # in a block
+        self._slabs: dict[tuple[bool, int, int], list[Slab]] = {}
+        """By: in the RAM tier, blocks, tokens of a slot."""
+        self.num_bytes = KvRoom(0, 0)
         """Of the room that is reserved."""
 
-    def reserve(self, num_blocks: int, capacity_tokens: int) -> SequenceCache:
-        """Take room for one sequence, so that no later step can fail for memory."""
-        key = (num_blocks, self._slot_tokens(capacity_tokens))
-        slabs = self._slabs.setdefault(key, [])
-        slab = next((slab for slab in slabs if not slab.is_full), None)
-        if slab is None:
-            shape = (self._heads, key[1], self._head_dim)
-            slab_slots = self._num_slots(num_blocks * self._heads * key[1] * self._head_dim)
-            slab = Slab(slab_slots, num_blocks, shape, dtype=self._dtype, device=self._device)
-            slabs.append(slab)
-        cache = SequenceCache(slab, slab.take(), capacity_tokens)
-        self.num_bytes += cache.num_bytes
-        return cache
+    def reserve(
+        self, num_blocks: int, capacity_tokens: int, kv_offload: float = 0.0
+    ) -> SequenceCache:
+        """Take room for one sequence, so that no later step can fail for memory.
+
+        Args:
+            num_blocks: Of its span.
+            capacity_tokens: Room for prompt and answer.
+            kv_offload: α, the share of the room that lies in RAM.
+        """
+        room = kv_room(capacity_tokens, kv_offload)
+        far = self._take(_RAM, num_blocks, 0, room.ram, in_ram=True)
+        near = self._take(self._device, num_blocks, room.ram, room.device, in_ram=False)
+        self._count(room, num_blocks * self._token_bytes)
+        return SequenceCache(near, far)
 
     def release(self, cache: SequenceCache) -> None:
         """Give the room back; a slab without sequences goes back to the system."""
-        self.num_bytes -= cache.num_bytes
-        cache.slab.give_back(cache.slot, cache.written)
-        if cache.slab.is_empty:
-            for slabs in self._slabs.values():
-                if cache.slab in slabs:
-                    slabs.remove(cache.slab)
+        for part in cache.parts:
+            room = KvRoom(0, part.num_tokens) if part is cache.far else KvRoom(part.num_tokens, 0)
+            self._count(room, -len(part.slab.blocks) * self._token_bytes)
+            part.slab.give_back(part.slot, min(max(0, cache.written - part.first), part.num_tokens))
+            if part.slab.is_empty:
+                for slabs in self._slabs.values():
+                    if part.slab in slabs:
+                        slabs.remove(part.slab)
 
-    def _slot_tokens(self, capacity_tokens: int) -> int:
-        if self._device.type != "cpu":
-            return capacity_tokens
-        # On a CPU what is never written takes no memory, so rounding up costs none.
-        return max(_MIN_SLOT_TOKENS, 1 << (capacity_tokens - 1).bit_length())
+    def _count(self, room: KvRoom, token_bytes: int) -> None:
+        device, ram = self.num_bytes
+        self.num_bytes = KvRoom(device + room.device * token_bytes, ram + room.ram * token_bytes)
 
-    def _num_slots(self, slot_elements: int) -> int:
-        if self._device.type != "cpu":
-            return 1
-        return max(1, min(_MAX_SLOTS, _MAX_SLAB_BYTES // (slot_elements * self._dtype.itemsize)))
+    def _take(
+        self, device: torch.device, num_blocks: int, first: int, num_tokens: int, *, in_ram: bool
+    ) -> Part | None:
+        if num_tokens == 0:
+            return None
+        slot_tokens = _slot_tokens(num_tokens, device)
+        slabs = self._slabs.setdefault((in_ram, num_blocks, slot_tokens), [])
+        slab = next((slab for slab in slabs if not slab.is_full), None)
+        if slab is None:
+            slot_bytes = num_blocks * self._token_bytes * slot_tokens
+            slab = Slab(
+                _num_slots(slot_bytes, device),
+                num_blocks,
+                (self._heads, slot_tokens, self._head_dim),
+                self._make_cells,
+                device,
+            )
+            slabs.append(slab)
+        return Part(slab, slab.take(), first, num_tokens)
 
 
-def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def _slot_tokens(num_tokens: int, device: torch.device) -> int:
     if device.type != "cpu":
-        return torch.zeros(shape, dtype=dtype, device=device)
-    # torch.zeros would write to every page; these are zero without being there yet.
-    raw = np.zeros((*shape[:-1], shape[-1] * dtype.itemsize), np.uint8)
-    return torch.from_numpy(raw).view(dtype)
+        return num_tokens
+    # On a CPU what is never written takes no memory, so rounding up costs none.
+    return max(_MIN_SLOT_TOKENS, 1 << (num_tokens - 1).bit_length())
+
+
+def _num_slots(slot_bytes: int, device: torch.device) -> int:
+    if device.type != "cpu":
+        return 1
+    return max(1, min(_MAX_SLOTS, _MAX_SLAB_BYTES // slot_bytes))

@@ -19,6 +19,7 @@ from engine.config import StageEmulation
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
 from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import SessionId
+from engine.core.kv_room import KvDtype, KvRoom
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
@@ -59,8 +60,9 @@ class Stage:
         directory: The model's files.
         spec: What the swarm knows of the model.
         span: Blocks to hold. The first stage embeds, the last one holds norm, head and sampler.
-        dtype: Of weights, hidden states and KV.
+        dtype: Of weights and hidden states.
         device: Where to compute.
+        kv_dtype: What keys and values are kept in.
         progress: Told (blocks loaded, blocks in all).
         emulate: Wait instead of computing, as if the blocks were those of a large model.
 
@@ -77,6 +79,7 @@ class Stage:
         *,
         dtype: torch.dtype,
         device: torch.device,
+        kv_dtype: KvDtype = "auto",
         progress: Callable[[int, int], None],
         emulate: StageEmulation | None = None,
     ) -> None:
@@ -104,12 +107,14 @@ class Stage:
                 directory, spec, span, emulate, dtype=dtype, device=device
             )
             self._ends = EmulatedEnds(spec, dtype=dtype, device=device)
-        self._pool = KvPool(spec.num_key_value_heads, spec.head_dim, dtype=dtype, device=device)
+        self._pool = KvPool(
+            spec.num_key_value_heads, spec.head_dim, dtype=dtype, device=device, kv_dtype=kv_dtype
+        )
         self._sessions: dict[SessionId, _Session] = {}
 
     @property
-    def kv_bytes(self) -> int:
-        """Memory that the open sessions' KV caches take."""
+    def kv_bytes(self) -> KvRoom:
+        """Memory that the open sessions' KV caches take, in bytes."""
         return self._pool.num_bytes
 
     def open(
@@ -119,6 +124,8 @@ class Stage:
         capacity_tokens: int,
         prompt_tokens: int,
         sampling: SamplingParams,
+        *,
+        kv_offload: float = 0.0,
     ) -> None:
         """Reserve room for a sequence; one that is already open under this id is replaced.
 
@@ -128,6 +135,7 @@ class Stage:
             capacity_tokens: Room for prompt and answer.
             prompt_tokens: Where the answer begins.
             sampling: How the last stage picks its tokens.
+            kv_offload: α, the share of the room that lies in RAM: the oldest positions.
 
         Raises:
             RemoteProtocolError: The span is not ours.
@@ -146,7 +154,7 @@ class Stage:
         self.close(session)
         self._sessions[session] = _Session(
             span,
-            self._pool.reserve(len(span), capacity_tokens),
+            self._pool.reserve(len(span), capacity_tokens, kv_offload),
             prompt_tokens,
             sampling,
             np.zeros(capacity_tokens, np.int32),

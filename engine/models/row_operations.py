@@ -1,0 +1,271 @@
+"""Rows over one part of their caches, each alone or several by one operation.
+
+Rows that bring one token, which is what decoding is made of, share an operation when their caches
+lie close together and are of similar length; all others run one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from engine.kv.slab import Part, PartGroup
+from engine.models.partial_attention import Partial, attend_partly
+
+_MIN_USEFUL_SHARE = 0.5
+"""Of the scores that a group computes, those that some row needs; below it rows run one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """T consecutive tokens of one sequence, and a part of its cache that each of them sees."""
+
+    part: Part
+    start: int
+    """Where the row begins among the packed tokens."""
+    count: int
+    """T."""
+    position: int
+    """Of the first token, counted within the part; the part may end before it."""
+
+    @property
+    def end(self) -> int:
+        """How far into the part its last token sees."""
+        return min(self.position + self.count, self.part.num_tokens)
+
+
+class RowOperation(Protocol):
+    """What is done at once, for n tokens among N that lie packed on the part's device."""
+
+    def covers(self, num_tokens: int) -> bool:
+        """Whether these tokens are all there are, in their order."""
+        ...
+
+    def of(self, x: Tensor) -> Tensor:
+        """These tokens' part of [N, …]."""
+        ...
+
+    def write(self, whole: Tensor, x: Tensor) -> None:
+        """Write these tokens' part of [N, …]."""
+        ...
+
+    def put(self, new: Tensor, index: int) -> None:
+        """Store keys and values, [n, 2K, d], in a block; their places are within the part."""
+        ...
+
+    def attend(self, query: Tensor, index: int, window: int | None, scaling: float) -> Tensor:
+        """From [n, H, d] to [n, H * d]."""
+        ...
+
+    def attend_partly(
+        self, query: Tensor, index: int, window: int | None, scaling: float
+    ) -> Partial:
+        """From [n, H, d] to [n, H, d], to be merged with what the rows see elsewhere."""
+        ...
+
+
+def operations(rows: Sequence[PartRow], dtype: torch.dtype) -> list[RowOperation]:
+    """What the rows are computed by; `dtype` is that of their queries."""
+    made: list[RowOperation] = [SingleRow(row, dtype) for row in rows if row.count > 1]
+    decoding = sorted(
+        (row for row in rows if row.count == 1), key=lambda r: (id(r.part.slab), r.part.slot)
+    )
+    for _, members in groupby(decoding, key=lambda r: id(r.part.slab)):
+        same_slab = list(members)
+        num_slots = same_slab[-1].part.slot - same_slab[0].part.slot + 1
+        useful = sum(row.end for row in same_slab)
+        computed = num_slots * max(row.end for row in same_slab)
+        if len(same_slab) > 1 and useful >= _MIN_USEFUL_SHARE * computed:
+            made.append(DecodeGroup(same_slab, dtype))
+        else:
+            made += [SingleRow(row, dtype) for row in same_slab]
+    return made
+
+
+class SingleRow:
+    """One row; see `RowOperation`."""
+
+    def __init__(self, row: PartRow, dtype: torch.dtype) -> None:
+        self._row = row
+        self._dtype = dtype
+        self._masks: dict[int | None, Tensor] = {}
+
+    def covers(self, num_tokens: int) -> bool:
+        """See `RowOperation`."""
+        return self._row.count == num_tokens
+
+    def of(self, x: Tensor) -> Tensor:
+        """See `RowOperation`."""
+        return x.narrow(0, self._row.start, self._row.count)
+
+    def write(self, whole: Tensor, x: Tensor) -> None:
+        """See `RowOperation`."""
+        self.of(whole).copy_(x)
+
+    def put(self, new: Tensor, index: int) -> None:
+        """See `RowOperation`."""
+        self._row.part.put(index, self._row.position, new)
+
+    def attend(self, query: Tensor, index: int, window: int | None, scaling: float) -> Tensor:
+        """See `RowOperation`."""
+        T, H, d = query.shape
+        keys, values, window = self._seen(index, window)
+        if T == 1:
+            grouped = query.view(1, keys.shape[1], -1, d)
+            out = scaled_dot_product_attention(grouped, keys, values, scale=scaling)
+            return out.reshape(1, H * d)
+        is_fresh = self._is_fresh(window)
+        out = scaled_dot_product_attention(
+            query.transpose(0, 1)[None],  # [1, H, T, d]
+            keys,
+            values,
+            None if is_fresh else self._mask(window),
+            is_causal=is_fresh,
+            scale=scaling,
+            enable_gqa=True,
+        )
+        return out[0].transpose(0, 1).reshape(T, H * d)
+
+    def attend_partly(
+        self, query: Tensor, index: int, window: int | None, scaling: float
+    ) -> Partial:
+        """See `RowOperation`."""
+        T, H, d = query.shape
+        keys, values, window = self._seen(index, window)
+        if T == 1:
+            grouped = query.view(1, keys.shape[1], -1, d)
+            part = attend_partly(grouped, keys, values, scaling=scaling)
+            return Partial(part.out.reshape(1, H, d), part.lse.reshape(1, H))
+        is_fresh = self._is_fresh(window)
+        sees_all = window is None and self._row.position + 1 >= self._row.end
+        part = attend_partly(
+            query.transpose(0, 1)[None],  # [1, H, T, d]
+            keys,
+            values,
+            mask=None if is_fresh or sees_all else self._mask(window),
+            is_causal=is_fresh,
+            scaling=scaling,
+        )
+        return Partial(part.out[0].transpose(0, 1), part.lse[0].transpose(0, 1))
+
+    def _seen(self, index: int, window: int | None) -> tuple[Tensor, Tensor, int | None]:
+        """Keys and values that some token sees, [1, K, S, d]; and the window if it matters."""
+        row = self._row
+        if window is not None and row.position + row.count <= window:
+            window = None
+        held = row.part.held(index, self._first(window), row.end)
+        keys, values = held[None].chunk(2, dim=1)
+        return keys, values, window
+
+    def _first(self, window: int | None) -> int:
+        return 0 if window is None else max(0, self._row.position - window + 1)
+
+    def _is_fresh(self, window: int | None) -> bool:
+        return self._row.position == 0 and self._row.end == self._row.count and window is None
+
+    def _mask(self, window: int | None) -> Tensor:
+        """What to add to the scores, [T, S]."""
+        if window not in self._masks:
+            row, offset = self._row, self._first(window)
+            positions = torch.arange(row.position, row.position + row.count)
+            first = torch.zeros_like(positions) if window is None else positions - window + 1
+            end = (positions + 1).clamp_max(row.part.num_tokens)
+            mask = _visible(first - offset, end - offset, row.end - offset, self._dtype)
+            self._masks[window] = mask.to(row.part.slab.device)
+        return self._masks[window]
+
+
+class DecodeGroup:
+    """Rows of one token each, in neighbouring slots of one slab; see `RowOperation`.
+
+    Args:
+        rows: In the order of their slots.
+        dtype: Of the queries.
+    """
+
+    def __init__(self, rows: Sequence[PartRow], dtype: torch.dtype) -> None:
+        self._rows = rows
+        self._dtype = dtype
+        self._device = rows[0].part.slab.device
+        self._tokens = torch.tensor([row.start for row in rows], device=self._device)
+        self._parts = PartGroup([row.part for row in rows])
+        self._positions = torch.tensor([row.position for row in rows], device=self._device)
+        self._end = max(row.end for row in rows)
+        self._masks: dict[int | None, Tensor | None] = {}
+
+    def covers(self, num_tokens: int) -> bool:
+        """See `RowOperation`."""
+        return [row.start for row in self._rows] == list(range(num_tokens))
+
+    def of(self, x: Tensor) -> Tensor:
+        """See `RowOperation`."""
+        return x[self._tokens]
+
+    def write(self, whole: Tensor, x: Tensor) -> None:
+        """See `RowOperation`."""
+        whole.index_copy_(0, self._tokens, x)
+
+    def put(self, new: Tensor, index: int) -> None:
+        """See `RowOperation`."""
+        self._parts.put(index, self._positions, new)
+
+    def attend(self, query: Tensor, index: int, window: int | None, scaling: float) -> Tensor:
+        """See `RowOperation`."""
+        n, H, d = query.shape
+        keys, values = self._parts.held(index, self._end).chunk(2, dim=1)
+        out = scaled_dot_product_attention(
+            self._spread(query, keys), keys, values, self._mask(window), scale=scaling
+        )
+        return self._parts.collect(out).reshape(n, H * d)
+
+    def attend_partly(
+        self, query: Tensor, index: int, window: int | None, scaling: float
+    ) -> Partial:
+        """See `RowOperation`."""
+        n, H, d = query.shape
+        keys, values = self._parts.held(index, self._end).chunk(2, dim=1)
+        out, lse = attend_partly(
+            self._spread(query, keys), keys, values, mask=self._mask(window), scaling=scaling
+        )
+        return Partial(
+            self._parts.collect(out).reshape(n, H, d), self._parts.collect(lse).reshape(n, H)
+        )
+
+    def _spread(self, query: Tensor, keys: Tensor) -> Tensor:
+        n, H, d = query.shape
+        K = keys.shape[1]
+        # Heads of a group read the same keys: as so many queries of one head, in one go.
+        return self._parts.spread(query.reshape(n, K, H // K, d))
+
+    def _mask(self, window: int | None) -> Tensor | None:
+        """What to add to the scores, [slots, 1, 1, S]."""
+        if window not in self._masks:
+            self._masks[window] = self._make_mask(window)
+        return self._masks[window]
+
+    def _make_mask(self, window: int | None) -> Tensor | None:
+        is_cut = window is not None and any(row.position >= window for row in self._rows)
+        if not is_cut and all(row.end == self._end for row in self._rows):
+            return None
+        # A slot between ours, whose result nobody reads, may look at anything but nothing.
+        first = torch.zeros(self._parts.num_places, dtype=torch.int64)
+        end = torch.full((self._parts.num_places,), self._end)
+        places = torch.tensor(self._parts.places)
+        if window is not None:
+            first[places] = torch.tensor([row.position - window + 1 for row in self._rows])
+        end[places] = torch.tensor([row.end for row in self._rows])
+        mask = _visible(first, end, self._end, self._dtype)
+        return mask[:, None, None].to(self._device)
+
+
+def _visible(first: Tensor, end: Tensor, num_tokens: int, dtype: torch.dtype) -> Tensor:
+    """0 where a token may look, [first, end) for each of n, and -inf elsewhere: [n, num_tokens]."""
+    old = torch.arange(num_tokens)[None]
+    hidden = (old < first[:, None]) | (old >= end[:, None])
+    return torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, -torch.inf)

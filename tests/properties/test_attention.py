@@ -1,0 +1,94 @@
+"""Attention over any mix of rows, tiers and windows against softmax written out."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from engine.kv.cache import KvPool, SequenceCache
+from engine.models.attention import PackedRow, PackedRows
+
+CPU = torch.device("cpu")
+HEAD_DIM = 8
+TOLERANCE = 1e-5  # float32, sums of some dozen numbers around 1 in another order
+
+
+class Recorded:
+    """A sequence, and beside its cache all that was ever put there."""
+
+    def __init__(self, cache: SequenceCache, kv_heads: int) -> None:
+        self.cache = cache
+        self.held = torch.zeros(0, 2 * kv_heads, HEAD_DIM)  # [S, 2K, d]
+
+
+def expected(query: Tensor, held: Tensor, position: int, window: int | None) -> Tensor:
+    """[T, H, d] over [S + T, 2K, d], token by token and head by head."""
+    T, H, d = query.shape
+    K = held.shape[1] // 2
+    out = torch.zeros(T, H, d)
+    for t in range(T):
+        first = 0 if window is None else max(0, position + t - window + 1)
+        seen = held[first : position + t + 1]
+        for h in range(H):
+            kv_head = h * K // H
+            weights = (seen[:, kv_head] @ query[t, h] / math.sqrt(d)).softmax(0)
+            out[t, h] = weights @ seen[:, K + kv_head]
+    return out
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_attention_equals_softmax_whatever_the_tiers_windows_and_neighbours(
+    data: st.DataObject,
+) -> None:
+    kv_heads = data.draw(st.sampled_from([1, 2]), "K")
+    heads = kv_heads * data.draw(st.sampled_from([1, 3]), "group")
+    window = data.draw(st.none() | st.integers(1, 12), "window")
+    torch.manual_seed(data.draw(st.integers(0, 1000), "seed"))
+    pool = KvPool(kv_heads, HEAD_DIM, dtype=torch.float32, device=CPU)
+    sequences = [
+        Recorded(pool.reserve(1, capacity, share), kv_heads)
+        for capacity, share in data.draw(
+            st.lists(
+                st.tuples(st.sampled_from([20, 24]), st.sampled_from([0, 0.05, 0.3, 0.7, 1])),
+                min_size=1,
+                max_size=5,
+            ),
+            "sequences",
+        )
+    ]
+    for _ in range(data.draw(st.integers(1, 6), "passes")):
+        rows, chosen = [], []
+        for sequence in data.draw(st.permutations(sequences), "order"):
+            room = sequence.cache.capacity_tokens
+            # Mostly the next token; sometimes a chunk, nothing, or back to an earlier position.
+            length = len(sequence.held)
+            position = data.draw(st.just(length) | st.integers(0, length), "position")
+            count = min(data.draw(st.sampled_from([1, 1, 1, 0, 2, 9]), "count"), room - position)
+            if count:
+                start = sum(row.count for row in rows)
+                rows.append(PackedRow(sequence.cache, start, count, position))
+                chosen.append(sequence)
+        if not rows:
+            continue
+        N = sum(row.count for row in rows)
+        query = torch.randn(N, heads, HEAD_DIM)
+        new = torch.randn(N, 2 * kv_heads, HEAD_DIM)
+        packed = PackedRows(rows, torch.ones(N, 1, HEAD_DIM), torch.zeros(N, 1, HEAD_DIM))
+        out = packed.attend(query, new, 0, window=window, scaling=1 / math.sqrt(HEAD_DIM))
+        for row, sequence in zip(rows, chosen, strict=True):
+            own = slice(row.start, row.start + row.count)
+            sequence.held = torch.cat([sequence.held[: row.position], new[own]])
+            answer = expected(query[own], sequence.held, row.position, window)
+            assert torch.allclose(
+                out[own].view(row.count, heads, HEAD_DIM), answer, atol=TOLERANCE, rtol=TOLERANCE
+            )
+            sequence.cache.length = row.position + row.count
+            sequence.cache.written = max(sequence.cache.written, sequence.cache.length)
+    for sequence in sequences:
+        pool.release(sequence.cache)
+    assert pool.num_bytes == (0, 0)
