@@ -40,7 +40,7 @@ def expected(query: Tensor, held: Tensor, position: int, window: int | None) -> 
     return out
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_attention_equals_softmax_whatever_the_tiers_windows_and_neighbours(
     data: st.DataObject,

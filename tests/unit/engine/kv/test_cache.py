@@ -7,13 +7,25 @@ import psutil
 import pytest
 import torch
 
-from engine.kv.cache import KvPool
+from engine.core.kv_room import KvDtype
+from engine.kv.cache import KvPool, SequenceCache
 
 CPU = torch.device("cpu")
 
 
 def pool(num_kv_heads: int = 2, head_dim: int = 4, dtype: torch.dtype = torch.float32) -> KvPool:
     return KvPool(num_kv_heads, head_dim, dtype=dtype, device=CPU)
+
+
+def held(cache: SequenceCache, block: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values of the first positions, each [K, end, d]."""
+    parts = [
+        part.held(block, 0, min(end - part.first, part.num_tokens))
+        for part in cache.parts
+        if part.first < end
+    ]
+    keys, values = torch.cat(parts, dim=1).chunk(2)
+    return keys, values
 
 
 def tokens(count: int, value: float = 1.0) -> torch.Tensor:
@@ -24,10 +36,11 @@ def test_what_is_put_is_seen_together_with_what_came_before() -> None:
     cache = pool().reserve(num_blocks=3, capacity_tokens=10)
     cache.put(1, 0, tokens(2, 1.0))
     new = torch.cat([tokens(3, 2.0)[:, :2], tokens(3, 3.0)[:, 2:]], dim=1)
-    keys, values = cache.put(1, 2, new)
-    assert keys.shape == values.shape == (1, 2, 5, 4)
-    assert keys[0, 0, :, 0].tolist() == [1, 1, 2, 2, 2]
-    assert values[0, 1, :, 3].tolist() == [1, 1, 3, 3, 3]
+    cache.put(1, 2, new)
+    keys, values = held(cache, 1, 5)
+    assert keys.shape == values.shape == (2, 5, 4)
+    assert keys[0, :, 0].tolist() == [1, 1, 2, 2, 2]
+    assert values[1, :, 3].tolist() == [1, 1, 3, 3, 3]
 
 
 def test_sequences_and_blocks_do_not_share_memory() -> None:
@@ -36,7 +49,7 @@ def test_sequences_and_blocks_do_not_share_memory() -> None:
     assert first.near.slab is second.near.slab
     first.put(0, 0, tokens(10, 5.0))
     for cache, block in ((first, 1), (second, 0), (second, 1)):
-        keys, values = cache.put(block, 9, tokens(1, 0.0))
+        keys, values = held(cache, block, 10)
         assert not keys.any()
         assert not values.any()
 
@@ -71,28 +84,82 @@ def test_a_released_room_is_used_again_and_holds_nothing_of_before() -> None:
     room.release(first)
     again = room.reserve(1, 10)
     assert (again.near.slab, again.near.slot) == (second.near.slab, slot)
-    keys, values = again.put(0, 9, tokens(1, 0.0))
+    keys, values = held(again, 0, 10)
     assert not keys.any()
     assert not values.any()
 
 
-def test_a_copied_prefix_is_held_and_then_belongs_to_the_copy_alone() -> None:
-    room = pool()
-    first, second = room.reserve(2, 10), room.reserve(2, 200)
+@pytest.mark.parametrize("kv_dtype", ["auto", "8bit"])
+@pytest.mark.parametrize(("share_from", "share_to"), [(0, 0), (0.3, 0.3), (1, 0.5), (0, 1)])
+def test_a_copied_prefix_is_held_and_then_belongs_to_the_copy_alone(
+    kv_dtype: KvDtype, share_from: float, share_to: float
+) -> None:
+    room = KvPool(2, 4, dtype=torch.float32, device=CPU, kv_dtype=kv_dtype)
+    first, second = room.reserve(2, 10, share_from), room.reserve(2, 20, share_to)
     for block in range(2):
-        first.put(block, 0, tokens(6, block + 1.0))
+        first.put(block, 0, torch.randn(6, 4, 4))
     first.length = first.written = 6
+    before = [held(first, block, 4) for block in range(2)]
     second.copy_prefix_from(first, 4)
     first.put(0, 0, tokens(6, 9.0))
     assert second.length == second.written == 4
     for block in range(2):
-        keys, values = second.put(block, 4, tokens(1, 5.0))
-        assert keys[0, 0, :, 0].tolist() == values[0, 1, :, 3].tolist() == [block + 1.0] * 4 + [5.0]
+        for copied, original in zip(held(second, block, 4), before[block], strict=True):
+            assert torch.equal(copied, original)
     for tokens_asked in (7, -1):
         with pytest.raises(ValueError, match="more than are held"):
             second.copy_prefix_from(first, tokens_asked)
     with pytest.raises(ValueError, match="same blocks"):
         room.reserve(3, 10).copy_prefix_from(first, 4)
+
+
+def test_the_oldest_share_of_a_sequence_lies_in_ram() -> None:
+    cache = pool().reserve(1, 10, 0.35)
+    assert cache.far is not None
+    assert cache.near is not None
+    assert (cache.far.first, cache.far.num_tokens) == (0, 3)
+    assert (cache.near.first, cache.near.num_tokens) == (3, 7)
+    cache.put(0, 2, tokens(3, 5.0))
+    keys, _ = held(cache, 0, 10)
+    assert keys[0, :, 0].tolist() == [0, 0, 5, 5, 5, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_room_in_both_tiers_is_counted_and_given_back(share: float) -> None:
+    room = pool()
+    cache = room.reserve(3, 100, share)
+    per_token = 2 * 2 * 3 * 4 * 4
+    assert room.num_bytes == (per_token * 100 * (1 - share), per_token * 100 * share)
+    room.release(cache)
+    assert room.num_bytes == (0, 0)
+
+
+def test_eight_bits_count_and_keep_what_they_should() -> None:
+    room = KvPool(2, 64, dtype=torch.float32, device=CPU, kv_dtype="8bit")
+    cache = room.reserve(1, 10)
+    assert room.num_bytes == (10 * 4 * (64 + 2), 0)
+    new = torch.randn(10, 4, 64)
+    new[3, 2] = 0
+    new[4, 1] = 1e-30
+    new[5] *= 1e20
+    cache.put(0, 0, new)
+    got = torch.cat(held(cache, 0, 10)).transpose(0, 1)
+    step = new.abs().amax(-1, keepdim=True) / 127  # half a step, and what the factor was rounded by
+    assert ((got - new).abs() <= step * (0.5 + 127 * 2**-8)).all()
+    assert not got[3, 2].any()
+
+
+def test_a_released_room_in_ram_is_forgotten_too() -> None:
+    room = pool()
+    keep = room.reserve(1, 20, 0.5)
+    first = room.reserve(1, 20, 0.5)
+    first.put(0, 0, tokens(14, float("nan")))
+    first.written = 14
+    room.release(first)
+    keys, values = held(room.reserve(1, 20, 0.5), 0, 20)
+    assert not keys.any()
+    assert not values.any()
+    room.release(keep)
 
 
 def test_room_that_is_not_written_takes_no_memory() -> None:
