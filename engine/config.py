@@ -53,6 +53,8 @@ class StageConfig(_Branch):
     max_batch_rows: int = Field(default=64, ge=1, le=4096)
     lease_s: float = Field(default=30.0, gt=0)
     """A session dies when its client is silent for this long."""
+    kept_budget_bytes: int = Field(default=256 << 20, ge=0)
+    """Room for outputs that are kept for a replay, should a later stage be lost."""
     drain_limit_s: float = Field(default=120.0, gt=0)
     """Finish-then-pause waits at most this long."""
     threads: int = Field(default=0, ge=0)
@@ -101,6 +103,8 @@ class ClientConfig(_Branch):
 
     open_timeout_s: float = Field(default=10.0, gt=0)
     """The longest wait for a stage to let a session in."""
+    hold_timeout_s: float = Field(default=2.0, gt=0)
+    """A stage that does not answer for this long while a route is repaired counts as lost."""
     step_timeout_s: float = Field(default=60.0, gt=0)
     """The longest wait for the next token before the route is given up."""
     max_attempts: int = Field(default=4, ge=1)

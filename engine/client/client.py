@@ -374,14 +374,14 @@ class Client:
         if future is not None and not future.done():
             future.set_result(reply)
 
-    def _on_lost(self, peer: PeerId, reason: str) -> None:
+    def _on_lost(self, peer: PeerId, error: PeerError) -> None:
         touched = {
             id(self._batches[session]): self._batches[session]
             for session, route in self._routes.items()
             if any(hop.peer == peer for hop in route.hops)
         }
         for batch in touched.values():
-            batch.fail(PeerUnreachable(reason), peer)
+            batch.fail(error, peer)
 
 
 def _prompt_frame(sequences: list[Sequence], attempt: int) -> Frame:

@@ -30,6 +30,12 @@ class PeerUnreachable(PeerError):
     code = "peer_unreachable"
 
 
+class PeerSilent(PeerUnreachable):
+    """A link over which nothing came for too long: rather dead than broken."""
+
+    code = "peer_silent"
+
+
 class StageTimedOut(PeerError):
     """A stage took a session but did not answer within its limit."""
 

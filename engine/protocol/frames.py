@@ -64,10 +64,17 @@ class Kind(IntEnum):
     KEEP = 12
     CLOSE = 13
     FAILED = 14
+    NOTICE = 15
     STEP = 20
     TOKENS = 21
     STATS = 30
     STATS_REPLY = 31
+    HOLD = 40
+    HELD = 41
+    ROUTE = 42
+    ROUTED = 43
+    REPLAY = 44
+    REPLAYED = 45
 
 
 ROW_KINDS = frozenset({Kind.STEP, Kind.TOKENS})

@@ -133,6 +133,8 @@ class Failed(Message):
     sessions: tuple[_U64, ...] = Field(max_length=4096)
     code: str = Field(max_length=64)
     reason: str = Field(max_length=512)
+    peer: str = Field(default="", max_length=128)
+    """Who is to blame, if it is neither the stage nor the client."""
 
 
 class StatsRequest(Message):
@@ -161,6 +163,10 @@ class StatsReply(Message):
     """From a frame's arrival to its answer handed to the link, summed over forward passes."""
     sent_bytes: dict[_PeerText, int]
     """Row-frame bytes sent, per receiving peer."""
+    kept_bytes: int = 0
+    """Memory that outputs take which are kept for a replay."""
+    replayed_tokens: int = 0
+    """Tokens whose outputs were sent again, because a later stage was lost."""
 
 
 class Ping(Message):

@@ -20,6 +20,7 @@ from engine.core.clock import Clock
 from engine.core.errors import (
     EngineError,
     EnginePaused,
+    PeerError,
     PeerUnreachable,
     StageRefused,
     WorkerFailed,
@@ -226,10 +227,10 @@ class StageHandler:
         )
         self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
 
-    def _on_lost(self, peer: PeerId, reason: str) -> None:
+    def _on_lost(self, peer: PeerId, error: PeerError) -> None:
         if self._serving is not None:
             touched = [session.id for session in self._serving.table.touching(peer)]
-            text = f"A stage of the route was lost: {reason}"
+            text = f"A stage of the route was lost: {error}"
             self._drop(touched, PeerUnreachable.code, text)
 
     # Ends -----------------------------------------------------------------------------------

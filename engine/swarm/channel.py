@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Coroutine
 
-from engine.core.errors import FrameCorrupt, PeerUnreachable
+from engine.core.errors import FrameCorrupt, PeerSilent, PeerUnreachable
 from engine.core.ids import SessionId
 from engine.protocol.frames import (
     DECODE_TOKENS,
@@ -55,7 +55,8 @@ class Channel:
 
         Raises:
             FrameCorrupt: It breaks the rules; nothing beyond its header's limits was read.
-            PeerUnreachable: The stream broke, or no byte came within the silence limit.
+            PeerUnreachable: The stream broke.
+            PeerSilent: No byte came within the silence limit.
         """
         header = read_header(await self._read_piece(HEADER_BYTES), limits)
         if header.kind not in ROW_KINDS and header.payload_bytes > MAX_MESSAGE_BYTES:
@@ -142,7 +143,7 @@ class Channel:
             async with asyncio.timeout(self._silence_limit_s):
                 return await self._stream.read_exactly(num_bytes)
         except TimeoutError as error:
-            raise PeerUnreachable(
+            raise PeerSilent(
                 f"The peer has been silent for {self._silence_limit_s:g} s."
             ) from error
 

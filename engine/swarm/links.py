@@ -31,7 +31,7 @@ from engine.swarm.transport import ByteStream, Transport
 _logger = logging.getLogger(__name__)
 
 FrameHandler = Callable[[PeerId, Frame], None]
-LostHandler = Callable[[PeerId, str], None]
+LostHandler = Callable[[PeerId, PeerError], None]
 
 _RETRY_MIN_S = 0.5
 _RETRY_MAX_S = 10.0
@@ -105,7 +105,7 @@ class Links:
             self._handlers.setdefault(kind, []).append(handler)
 
     def on_lost(self, handler: LostHandler) -> None:
-        """Let `handler` know of every link that ended, and why (a sentence)."""
+        """Let `handler` know of every link that ended, and why."""
         self._lost_handlers.append(handler)
 
     def learn_addresses(self, peer: PeerId, addresses: Sequence[str]) -> None:
@@ -323,11 +323,13 @@ class Links:
             neighbour.outgoing = None
             outgoing.close()
         if neighbour.outgoing is None:
-            wait_s = min(_RETRY_MIN_S * 2**neighbour.failures, _RETRY_MAX_S)
-            neighbour.failures = min(neighbour.failures + 1, 16)
+            wait_s = 0.0  # a stream that was up may break though nobody has died
+            if outgoing is not None and not outgoing.was_up:
+                wait_s = min(_RETRY_MIN_S * 2**neighbour.failures, _RETRY_MAX_S)
+                neighbour.failures = min(neighbour.failures + 1, 16)
             neighbour.retry_at_s = self._clock.monotonic_s() + wait_s
             neighbour.last_error = str(error)
         if lost:
             _logger.info("lost …%s: %s", short(peer), error)
             for handler in self._lost_handlers:
-                handler(peer, str(error))
+                handler(peer, error)

@@ -51,7 +51,8 @@ class OutgoingLink:
         self._early_bytes = 0
         self._rtts_s: deque[float] = deque(maxlen=_RTT_SAMPLES)
         self._pings: dict[int, float] = {}
-        self._was_up = False
+        self.was_up = False
+        """Whether frames have flowed."""
         self.error: PeerError | None = None
         """Why the link is over; None while it is not."""
         self.clock_offset_s: float | None = None
@@ -67,7 +68,7 @@ class OutgoingLink:
     @property
     def held_frames(self) -> bool:
         """Whether frames may be lost with the link."""
-        return self._was_up or bool(self._early)
+        return self.was_up or bool(self._early)
 
     @property
     def queued_bytes(self) -> int:
@@ -115,7 +116,7 @@ class OutgoingLink:
             for frame in self._early:
                 channel.put(frame)
             self._early.clear()
-            self._channel, self._was_up = channel, True
+            self._channel, self.was_up = channel, True
             self.settled.set_result(None)
             await run_until_first_ends(
                 channel.write_queued(), self._read_answers(channel), self._ping(channel)

@@ -32,7 +32,7 @@ class Node:
         self.got: list[tuple[PeerId, Frame]] = []
         self.lost: list[tuple[PeerId, str]] = []
         links.on([Kind.STEP, Kind.TOKENS, Kind.KEEP], lambda peer, f: self.got.append((peer, f)))
-        links.on_lost(lambda peer, reason: self.lost.append((peer, reason)))
+        links.on_lost(lambda peer, error: self.lost.append((peer, str(error))))
 
 
 @asynccontextmanager

@@ -83,3 +83,60 @@ def test_gap_that_a_joining_stage_will_close_is_worth_waiting_for() -> None:
 def test_peer_is_never_used_twice() -> None:
     swarm = snapshot(8, stage_info("a", 0, 8), stage_info("b", 2, 4))
     assert len(find_route(swarm).hops) == 1
+
+
+def hop(peer: str, start: int, end: int) -> Hop:
+    return Hop(PeerId(peer), Span(start, end))
+
+
+KEPT = (hop("a", 0, 4), hop("c", 6, 8))
+
+
+def test_hops_that_live_keep_their_blocks_and_the_cheapest_spare_fills_the_gap() -> None:
+    swarm = snapshot(
+        8,
+        stage_info("a", 0, 4),
+        stage_info("c", 6, 8),
+        stage_info("slow", 3, 8, decode_tokens_per_s=1),
+        stage_info("spare", 4, 6, decode_tokens_per_s=50),
+        stage_info("whole", 0, 8, decode_tokens_per_s=5000),
+    )
+    links = {PeerId("spare"): 0.01, PeerId("slow"): 0.01, PeerId("whole"): 0.05}
+    repaired = find_route(swarm, kept=KEPT, link_s=links)
+    assert repaired.hops == (KEPT[0], hop("spare", 4, 6), KEPT[1])
+    assert find_route(swarm, link_s=links).first == "whole"
+
+
+def test_hop_that_lives_is_used_though_it_drains_or_is_not_announced() -> None:
+    draining = stage_info("a", 0, 4, state=StageState.DRAINING)
+    swarm = snapshot(8, draining, stage_info("spare", 4, 6))
+    assert find_route(swarm, kept=KEPT).hops == (KEPT[0], hop("spare", 4, 6), KEPT[1])
+
+
+def test_two_stages_may_fill_one_gap() -> None:
+    swarm = snapshot(8, stage_info("m", 4, 5), stage_info("n", 5, 8))
+    repaired = find_route(swarm, kept=KEPT)
+    assert repaired.hops == (KEPT[0], hop("m", 4, 5), hop("n", 5, 6), KEPT[1])
+
+
+def test_gap_that_only_new_hops_around_it_can_close_begins_anew() -> None:
+    swarm = snapshot(8, stage_info("a", 0, 6), stage_info("c", 6, 8))
+    assert find_route(swarm, kept=KEPT).hops == (hop("a", 0, 6), hop("c", 6, 8))
+
+
+def test_route_goes_around_a_pair_that_cannot_reach_each_other() -> None:
+    swarm = snapshot(
+        8,
+        stage_info("a", 0, 4),
+        stage_info("b", 4, 8),
+        stage_info("a2", 0, 4, decode_tokens_per_s=1),
+        stage_info("b2", 4, 8, decode_tokens_per_s=0.5),
+    )
+    pair = (PeerId("a"), PeerId("b"))
+    route = find_route(swarm, broken=frozenset({pair}))
+    assert [found.peer for found in route.hops] == ["a2", "b"]
+    ring = find_route(swarm, broken=frozenset({(PeerId("b"), PeerId("a"))}))
+    assert [found.peer for found in ring.hops] == ["a2", "b"]
+    only = snapshot(8, stage_info("a", 0, 4), stage_info("b", 4, 8))
+    with pytest.raises(NoRoute, match="trying them again"):
+        find_route(only, broken=frozenset({pair}))
