@@ -7,6 +7,7 @@ fixed factor: a rule that needs to know neither the machine nor who else compute
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 TARGET_SLOWDOWN = 1.5
@@ -17,7 +18,8 @@ CALM_AFTER_S = 0.5
 """So long after the last prefill here, steps show how fast the stage is without."""
 STALLED_S = 0.25
 """When no row has decoded for so long, prefill has the stage to itself."""
-_SHRINK, _GROW = 0.7, 1.2
+_GAIN = 0.1
+_MAX_SLOWDOWN = 10.0
 _SMOOTHING = 0.1
 
 
@@ -27,7 +29,7 @@ class PrefillShare:
 
     max_tokens: int
     """The most that one pass may take."""
-    chunk_tokens: float = 4.0 * MIN_CHUNK_TOKENS
+    chunk_tokens: float = MIN_CHUNK_TOKENS
     """Granted with each decode step."""
     _saved_tokens: float = 0.0
     _calm_s_per_cost: float = 0.0
@@ -44,7 +46,9 @@ class PrefillShare:
             cost_s: What a pass of so many rows takes when nothing disturbs it.
         """
         self._decoded_at_s = now_s
-        self._saved_tokens = min(self._saved_tokens + self.chunk_tokens, 2.0 * self.max_tokens)
+        # What nobody wanted is not saved up, or a prompt would begin with a stall.
+        most = self.chunk_tokens + MIN_CHUNK_TOKENS
+        self._saved_tokens = min(self._saved_tokens + self.chunk_tokens, most)
         if cost_s <= 0:
             return
         if self.is_calm(now_s):
@@ -52,9 +56,10 @@ class PrefillShare:
             old = self._calm_s_per_cost or calm
             self._calm_s_per_cost = old + _SMOOTHING * (calm - old)
         elif self._calm_s_per_cost:
-            slowdown = local_s / cost_s / self._calm_s_per_cost
-            factor = _SHRINK if slowdown > TARGET_SLOWDOWN else _GROW
-            self.chunk_tokens = min(max(1.0, self.chunk_tokens * factor), float(self.max_tokens))
+            slowdown = min(local_s / cost_s / self._calm_s_per_cost, _MAX_SLOWDOWN)
+            # In the long run the mean slowdown is the target, however single steps differ.
+            chunk_tokens = self.chunk_tokens * math.exp(_GAIN * (TARGET_SLOWDOWN - slowdown))
+            self.chunk_tokens = min(max(1.0, chunk_tokens), float(self.max_tokens))
 
     def is_calm(self, now_s: float) -> bool:
         """Whether nothing has prefilled here for a while."""

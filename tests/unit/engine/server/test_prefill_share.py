@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from engine.server.pace import PassCost
+from engine.server.prefill_share import MIN_CHUNK_TOKENS, PrefillShare
+
+
+@dataclass(slots=True)
+class SimulatedStage:
+    """Chats that decode in turn with chunks of a long prompt, in virtual time."""
+
+    token_s: float
+    """What a token of prefill costs."""
+    step_s: float = 0.02
+    now_s: float = 0.0
+
+    def step(self, share: PrefillShare, *, prefill: bool) -> tuple[float, int]:
+        """One decode step; how long it took, and what prefill rode along."""
+        tokens = share.tokens(self.now_s, others_decode=True) if prefill else 0
+        local_s = self.step_s + tokens * self.token_s
+        self.now_s += local_s
+        if tokens:
+            share.prefilled(self.now_s, tokens)
+        share.decoded(self.now_s, local_s=local_s, cost_s=self.step_s)
+        return local_s, tokens
+
+
+@pytest.mark.parametrize("token_s", [0.00001, 0.0005, 0.005])
+def test_decoding_beside_a_long_prompt_takes_less_than_twice_as_long(token_s):
+    stage, share = SimulatedStage(token_s), PrefillShare(512)
+    for _ in range(100):
+        stage.step(share, prefill=False)
+    begun_s, prefilled = stage.now_s, 0
+    steps = 400
+    for _ in range(steps):
+        prefilled += stage.step(share, prefill=True)[1]
+    assert stage.now_s - begun_s < 2 * steps * stage.step_s
+    assert prefilled >= steps // 10 * MIN_CHUNK_TOKENS / 10  # and the prompt gets on
+
+
+def test_cheap_prefill_comes_in_large_chunks():
+    stage, share = SimulatedStage(0.00001), PrefillShare(512)
+    for _ in range(100):
+        stage.step(share, prefill=False)
+    chunks = [stage.step(share, prefill=True)[1] for _ in range(100)]
+    assert max(chunks) == 512
+
+
+def test_prompt_alone_takes_whole_passes():
+    share = PrefillShare(512)
+    assert share.tokens(0.0, others_decode=False) == 512
+
+
+def test_prompt_beside_sequences_that_do_not_get_on_is_not_held_up():
+    share = PrefillShare(512)
+    share.decoded(1.0, local_s=0.02, cost_s=0.02)
+    share.prefilled(1.0, 512)
+    assert share.tokens(1.01, others_decode=True) == 0
+    assert share.tokens(9.0, others_decode=True) == 512
+
+
+def test_pass_cost_is_read_off_passes_of_different_size():
+    cost = PassCost()
+    for _ in range(200):
+        for rows in (1, 4, 16):
+            cost.learn(rows, 0.02 + 0.001 * rows)
+    assert cost.of(8) == pytest.approx(0.028, rel=0.02)
+    assert cost.base_s == pytest.approx(0.02, rel=0.03)
+
+
+def test_pass_cost_of_sizes_not_seen_is_a_guess_that_grows_with_rows():
+    cost = PassCost()
+    assert cost.of(3) == 0.0
+    for _ in range(50):
+        cost.learn(1, 0.02)
+    assert cost.of(1) == pytest.approx(0.02)
+    assert 0.02 < cost.of(8) < 0.04
+
+
+def test_pass_cost_follows_a_machine_that_gets_slower():
+    cost = PassCost()
+    for time_s in (0.02, 0.04):
+        for _ in range(300):
+            cost.learn(8, time_s)
+    assert cost.of(8) == pytest.approx(0.04, rel=0.02)
