@@ -48,6 +48,11 @@ class StageConfig(_Branch):
     """A fixed span `[start, end)`; None lets the engine choose."""
     kv_budget_bytes: int = Field(default=1 << 30, ge=1 << 20)
     """Room for KV caches."""
+    prefix_budget_share: float = Field(default=0.25, ge=0, le=1)
+    """How much of that room may keep what has been computed, for prompts that begin alike; it is
+    given up as soon as a request needs it."""
+    prefix_idle_s: float = Field(default=600.0, gt=0)
+    """What nobody has used for so long is forgotten."""
     max_batch_tokens: int = Field(default=512, ge=1, le=65536)
     """Tokens in one forward pass: prefill is cut into chunks of at most this."""
     max_batch_rows: int = Field(default=64, ge=1, le=4096)
@@ -111,6 +116,11 @@ class ClientConfig(_Branch):
     """Routes tried for one sequence before its error is final."""
     micro_batches: int = Field(default=0, ge=0, le=4096)
     """Into how many parts a batch is cut, to travel one behind the other; 0: as suits the route."""
+    reuse_prefixes: bool = True
+    """Let stages keep the beginnings of our prompts for a while, so that the next turn of a chat,
+    or a batch whose prompts begin alike, computes only what is new."""
+    share_prefixes: bool = False
+    """Share them with other members. How soon an answer comes then tells what others have asked."""
     room_wait_s: float = Field(default=30.0, ge=0)
     """How long a request waits for KV room, or for a stage that is starting again."""
 

@@ -24,6 +24,8 @@ class Sequence:
     capacity_tokens: int
     sampling: SamplingParams
     session: SessionId = field(default_factory=new_session_id)
+    reused_tokens: int = 0
+    """First tokens that need not be sent along the present route."""
     finished: bool = False
 
 
@@ -41,7 +43,7 @@ class Batch:
     """Sequences that were opened together along one route, and their news."""
 
     sequences: dict[SessionId, Sequence]
-    prefill_tokens: int
+    prefill_tokens: int = 0
     """Tokens that must be computed before the first news; 0 once there was any."""
     has_failed: bool = False
     news: asyncio.Queue[tuple[int, TokenEvent] | Failure] = field(default_factory=asyncio.Queue)
@@ -53,6 +55,7 @@ class Batch:
         sequence = self.sequences.get(row.session)
         if sequence is None or sequence.finished or row.position != len(sequence.ids):
             return
+        is_first = len(sequence.ids) == sequence.prompt_tokens
         sequence.ids.append(token)
         self.prefill_tokens = 0
         finish = None
@@ -61,7 +64,9 @@ class Batch:
         elif row.flags & RowFlags.LENGTH:
             finish = FinishReason.LENGTH
         sequence.finished = finish is not None
-        self.news.put_nowait((sequence.index, TokenEvent(token, logprobs, finish)))
+        reused_tokens = sequence.reused_tokens if is_first else 0
+        event = TokenEvent(token, logprobs, finish, reused_tokens)
+        self.news.put_nowait((sequence.index, event))
 
     def fail(self, error: EngineError, peer: PeerId | None) -> None:
         """End the batch's attempt with `error`."""

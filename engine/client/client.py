@@ -19,6 +19,7 @@ import numpy as np
 
 from engine.client.batch import Batch, Failure, Sequence
 from engine.client.patience import Patience
+from engine.client.prefixes import Beginning, agreed_tokens, beginnings
 from engine.config import ClientConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -32,7 +33,7 @@ from engine.core.errors import (
     StageRefused,
     StageTimedOut,
 )
-from engine.core.generation import TokenEvent
+from engine.core.generation import PrefixUse, TokenEvent
 from engine.core.ids import PeerId, SessionId, new_session_id, short
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route
@@ -97,6 +98,9 @@ class Client:
         self._view = view
         self._spec = spec
         self._config = config
+        self._prefixes = PrefixUse.NONE
+        if config.reuse_prefixes:
+            self._prefixes = PrefixUse.SHARED if config.share_prefixes else PrefixUse.OWN
         self._batches: dict[SessionId, Batch] = {}
         self._replies: dict[tuple[PeerId, int, type], asyncio.Future[Any]] = {}
         self._routes: dict[SessionId, Route] = {}
@@ -109,9 +113,17 @@ class Client:
         links.on_lost(self._on_lost)
 
     async def generate(
-        self, prompts: SequenceOf[SequenceOf[int]], params: SequenceOf[SamplingParams]
+        self,
+        prompts: SequenceOf[SequenceOf[int]],
+        params: SequenceOf[SamplingParams],
+        prefixes: PrefixUse | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """Continue the prompts as one batch.
+
+        Args:
+            prompts: Token ids.
+            params: One for each.
+            prefixes: What may be taken over and left behind; None leaves it to the settings.
 
         Yields:
             (index of the sequence, its next token), until every sequence has finished. Closing the
@@ -125,6 +137,7 @@ class Client:
             self._sequence(index, prompt, sampling)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
+        use = self._prefixes if prefixes is None else prefixes
         avoid: set[PeerId] = set()
         patience = Patience(self._config, self._clock)
         for attempt in itertools.count():
@@ -132,7 +145,9 @@ class Client:
             if not waiting:
                 return
             try:
-                async with contextlib.aclosing(self._attempt(waiting, attempt, avoid)) as events:
+                async with contextlib.aclosing(
+                    self._attempt(waiting, attempt, avoid, use)
+                ) as events:
                     async for index, event in events:
                         patience.got_on()
                         yield index, event
@@ -173,7 +188,7 @@ class Client:
         return Sequence(index, list(prompt), len(prompt), capacity, params)
 
     async def _attempt(
-        self, sequences: list[Sequence], attempt: int, avoid: set[PeerId]
+        self, sequences: list[Sequence], attempt: int, avoid: set[PeerId], use: PrefixUse
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """Run the sequences along one route until all have finished or the route fails."""
         for sequence in sequences:
@@ -184,16 +199,14 @@ class Client:
             avoid=frozenset(avoid),
             link_s=self._link_times(),
         )
-        batch = Batch(
-            {sequence.session: sequence for sequence in sequences},
-            sum(len(sequence.ids) for sequence in sequences),
-        )
+        batch = Batch({sequence.session: sequence for sequence in sequences})
         self._batches |= dict.fromkeys(batch.sequences, batch)
         self._routes |= dict.fromkeys(batch.sequences, route)
         opened: list[Hop] = []
         keeper: asyncio.Task[None] | None = None
         try:
-            lease_s = await self._open(route, sequences, attempt, opened, avoid)
+            lease_s = await self._open(route, sequences, attempt, opened, avoid, use)
+            batch.prefill_tokens = sum(len(s.ids) - s.reused_tokens for s in sequences)
             keeper = asyncio.create_task(self._keep(route, tuple(batch.sequences), lease_s / 3))
             self._links.send(route.first, _prompt_frame(sequences, attempt))
             # A sequence has finished as soon as its last token arrives, which is before we tell of it.
@@ -231,12 +244,28 @@ class Client:
         attempt: int,
         opened: list[Hop],
         avoid: set[PeerId],
+        use: PrefixUse,
     ) -> float:
         """Open the sequences at every stage; returns the shortest lease in seconds."""
         snapshot = self._view.snapshot()
         pass_rows = self._pass_rows(route, snapshot, len(sequences))
+        begin = [Beginning()] * len(sequences)
+        if use is not PrefixUse.NONE:
+            begin = beginnings([s.ids for s in sequences], forks=attempt == 0)
+        messages = tuple(
+            SequenceMessage(
+                session=s.session,
+                capacity_tokens=s.capacity_tokens,
+                prompt_tokens=s.prompt_tokens,
+                sampling=SamplingMessage.of(s.sampling),
+                prefix_digests=b.digests,
+                fork_of=None if b.fork_of is None else sequences[b.fork_of].session,
+                fork_tokens=b.fork_tokens,
+            )
+            for s, b in zip(sequences, begin, strict=True)
+        )
 
-        async def open_at(hop: Hop) -> float:
+        async def open_at(hop: Hop) -> OpenReply:
             try:
                 stage = snapshot.stage(hop.peer)
                 await self._links.connect(hop.peer, () if stage is None else stage.addresses)
@@ -249,15 +278,8 @@ class Client:
                     ),
                     attempt=attempt,
                     pass_rows=pass_rows,
-                    sequences=tuple(
-                        SequenceMessage(
-                            session=s.session,
-                            capacity_tokens=s.capacity_tokens,
-                            prompt_tokens=s.prompt_tokens,
-                            sampling=SamplingMessage.of(s.sampling),
-                        )
-                        for s in sequences
-                    ),
+                    sequences=messages,
+                    prefixes=use,
                 )
                 opened.append(hop)
                 reply = await self._ask(hop.peer, Kind.OPEN, request, OpenReply)
@@ -269,17 +291,23 @@ class Client:
                 if reply.code == CacheFull.code:
                     raise CacheFull(reply.refused)
                 raise StageRefused(reply.refused)
-            return reply.lease_s
+            return reply
 
         results = await asyncio.gather(
             *(open_at(hop) for hop in route.hops), return_exceptions=True
         )
-        leases = []
+        replies: list[OpenReply] = []
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-            leases.append(result)
-        return max(1.0, min(leases))
+            replies.append(result)
+        for place, (sequence, beginning) in enumerate(zip(sequences, begin, strict=True)):
+            # A stage of another version offers nothing.
+            offers = [
+                r.reused_tokens[place] if place < len(r.reused_tokens) else 0 for r in replies
+            ]
+            sequence.reused_tokens = agreed_tokens(beginning, len(sequence.ids), offers)
+        return max(1.0, min(reply.lease_s for reply in replies))
 
     def _pass_rows(self, route: Route, snapshot: SwarmSnapshot, batch_size: int) -> int:
         """Rows of a micro-batch."""
@@ -385,8 +413,14 @@ class Client:
 
 
 def _prompt_frame(sequences: list[Sequence], attempt: int) -> Frame:
-    rows = tuple(Row(s.session, 0, len(s.ids), attempt, RowFlags.SAMPLE) for s in sequences)
-    ids = np.concatenate([np.array(s.ids, np.int32) for s in sequences])
+    starts = [s.reused_tokens for s in sequences]
+    rows = tuple(
+        Row(s.session, start, len(s.ids) - start, attempt, RowFlags.SAMPLE)
+        for s, start in zip(sequences, starts, strict=True)
+    )
+    ids = np.concatenate(
+        [np.array(s.ids[start:], np.int32) for s, start in zip(sequences, starts, strict=True)]
+    )
     return Frame(Kind.STEP, b"", rows, ids)
 
 

@@ -15,6 +15,16 @@ class FinishReason(StrEnum):
     LENGTH = "length"
 
 
+class PrefixUse(StrEnum):
+    """What a request may take over from what was computed before, and leave behind for later."""
+
+    NONE = "none"
+    OWN = "own"
+    """From this client's earlier requests, for its later ones."""
+    SHARED = "shared"
+    """From and for others too. How soon an answer comes then tells what others have asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
     """Natural log-probabilities of one position, of the model's distribution before penalties."""
@@ -42,3 +52,5 @@ class TokenEvent:
     logprobs: TokenLogprobs | None = None
     finish: FinishReason | None = None
     """Set on the last token. With STOP the id is a stop token and not part of the text."""
+    reused_tokens: int = 0
+    """On the first token: how much of the prompt had been computed before."""

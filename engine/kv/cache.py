@@ -129,6 +129,27 @@ class KvPool:
         self._count(room, num_blocks * self._token_bytes)
         return SequenceCache(near, far)
 
+    def keep_prefix(self, cache: SequenceCache, tokens: int) -> SequenceCache:
+        """Move the first tokens of a sequence to a place of their own, with no room to spare.
+
+        In its slab a short remainder would hold on to the room of many sequences.
+
+        Args:
+            cache: What they are taken from; released.
+            tokens: At least 1 and at most what `cache` holds.
+
+        Returns:
+            Where they are now, all beside the blocks.
+        """
+        num_blocks = len(cache.parts[0].slab.blocks)
+        shape = (self._heads, tokens, self._head_dim)
+        slab = Slab(1, num_blocks, shape, self._make_cells, self._device)
+        kept = SequenceCache(Part(slab, slab.take(), 0, tokens), None)
+        kept.copy_prefix_from(cache, tokens)
+        self._count(KvRoom(tokens, 0), num_blocks * self._token_bytes)
+        self.release(cache)
+        return kept
+
     def release(self, cache: SequenceCache) -> None:
         """Give the room back; a slab without sequences goes back to the system."""
         for part in cache.parts:

@@ -11,15 +11,19 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.errors import FrameCorrupt
+from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Hop, Route, Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Frame, Kind
+from engine.protocol.prefixes import DIGEST_PATTERN, MAX_MARKS
 
 MAX_MESSAGE_BYTES = 4 << 20
 
 _U64 = Annotated[int, Field(ge=0, lt=1 << 64)]
+_Position = Annotated[int, Field(ge=0, lt=1 << 31)]
 _TokenId = Annotated[int, Field(ge=0, lt=1 << 31)]
+_Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 _PeerText = Annotated[str, Field(min_length=1, max_length=128)]
 
 
@@ -88,6 +92,12 @@ class SequenceMessage(Message):
     """Room to reserve: prompt and answer."""
     prompt_tokens: int = Field(ge=1, lt=1 << 31)
     sampling: SamplingMessage
+    prefix_digests: tuple[_Digest, ...] = Field(default=(), max_length=MAX_MARKS)
+    """At the marks of its ids (`engine.protocol.prefixes`): what was computed before is reused."""
+    fork_of: _U64 | None = None
+    """A session of the same request that begins alike: take over what it is about to compute."""
+    fork_tokens: int = Field(default=0, ge=0, lt=1 << 31)
+    """How many tokens both begin with."""
 
 
 class OpenRequest(Message):
@@ -101,6 +111,8 @@ class OpenRequest(Message):
     pass_rows: int = Field(default=4096, ge=1, le=4096)
     """Rows of a micro-batch: the most of these sequences that one forward pass shall decode."""
     sequences: tuple[SequenceMessage, ...] = Field(min_length=1, max_length=4096)
+    prefixes: PrefixUse = PrefixUse.NONE
+    """Of whom computed prefixes may be reused, and who may reuse ours."""
 
     def route(self) -> Route:
         """The route that the sequences will take."""
@@ -115,6 +127,8 @@ class OpenReply(Message):
     code: str = Field(default="", max_length=64)
     lease_s: float = Field(default=0.0, ge=0)
     """Sessions vanish when no KEEP arrives for this long."""
+    reused_tokens: tuple[_Position, ...] = Field(default=(), max_length=4096)
+    """Per sequence, how many of its first tokens need not be sent."""
 
 
 class Sessions(Message):
@@ -151,6 +165,8 @@ class StatsReply(Message):
     """Forward passes run."""
     tokens: int
     """Tokens computed."""
+    reused_tokens: int = 0
+    """Tokens that were not, because a sequence that began alike had been computed before."""
     compute_s: float
     """In the worker, forward and sampling."""
     cpu_s: float

@@ -40,6 +40,8 @@ from engine.protocol.messages import (
 from engine.server.arrivals import check_row
 from engine.server.pace import Pace
 from engine.server.passes import Passes
+from engine.server.prefixes import PrefixIndex
+from engine.server.reuse import PrefixReuse
 from engine.server.scheduler import Work
 from engine.server.sessions import Session, SessionTable
 from engine.server.worker_process import LoadOrder, WorkerProcess
@@ -58,6 +60,7 @@ class _Serving:
     worker: WorkerProcess
     order: LoadOrder
     passes: Passes
+    reuse: PrefixReuse
 
 
 class StageHandler:
@@ -133,7 +136,10 @@ class StageHandler:
             fail=lambda session, code, reason: self._drop((session,), code, reason),
             backlog_bytes=self._links.queued_bytes,
         )
-        self._serving, self._draining = _Serving(table, worker, order, passes), False
+        budget_bytes = int(self._config.kv_budget_bytes * self._config.prefix_budget_share)
+        index = PrefixIndex(budget_bytes, self._config.prefix_idle_s)
+        reuse = PrefixReuse(table, index, passes, worker, self.pace)
+        self._serving, self._draining = _Serving(table, worker, order, passes, reuse), False
         reason, code = "This stage has paused.", EnginePaused.code
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -152,7 +158,9 @@ class StageHandler:
             self._sessions_changed()
 
     def open_failed(self, sessions: tuple[SessionId, ...], code: str, text: str) -> None:
-        """The worker found no memory for sessions that we had let in."""
+        """The worker could not begin, or keep, sessions that we had let in."""
+        if self._serving is not None:
+            self._serving.reuse.failed(sessions)
         self._drop(sessions, code, text)
 
     # Frames in ------------------------------------------------------------------------------
@@ -164,9 +172,10 @@ class StageHandler:
                 raise self._closed_reason
             if self._draining:
                 raise StageRefused("This stage is about to pause and takes no new requests.")
-            sessions = self._serving.table.open(request, peer, self._clock.monotonic_s())
-            self._serving.worker.open(sessions[0].span, request.sequences)
-            reply = OpenReply(request=request.request, lease_s=self._config.lease_s)
+            reused_tokens = self._serving.reuse.open(request, peer, self._clock.monotonic_s())
+            reply = OpenReply(
+                request=request.request, lease_s=self._config.lease_s, reused_tokens=reused_tokens
+            )
         except EngineError as error:
             reply = OpenReply(request=request.request, refused=str(error), code=error.code)
         self._reply(peer, message_frame(Kind.OPENED, reply))
@@ -179,7 +188,7 @@ class StageHandler:
         if frame.kind is Kind.KEEP:
             self._serving.table.keep(message.ids(), peer, self._clock.monotonic_s())
         else:
-            self._end(self._serving.table.close(message.ids(), peer))
+            self._end(self._serving.table.close(message.ids(), peer), keep=True)
 
     def _on_step(self, peer: PeerId, frame: Frame) -> None:
         serving = self._serving
@@ -197,6 +206,7 @@ class StageHandler:
             waiting_tokens = serving.passes.waiting_tokens(session)
             check_row(peer, session, row, ids, frame, serving.order, waiting_tokens=waiting_tokens)
             session.position = row.position + row.count
+            serving.reuse.arrived(session, row, ids)
             serving.passes.add(
                 Work(
                     (session.owner, session.request),
@@ -218,6 +228,7 @@ class StageHandler:
             request=request.request,
             forwards=self.pace.forwards,
             tokens=self.pace.tokens,
+            reused_tokens=self.pace.reused_tokens,
             compute_s=self.pace.compute_s,
             cpu_s=self.pace.cpu_s,
             encode_s=self.pace.encode_s,
@@ -239,8 +250,10 @@ class StageHandler:
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             if self._serving is not None:
-                lapsed = self._serving.table.expired(self._clock.monotonic_s())
+                now_s = self._clock.monotonic_s()
+                lapsed = self._serving.table.expired(now_s)
                 self._end(lapsed, "lease_lapsed", "The client was silent for too long.")
+                self._serving.reuse.expire(now_s)
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.wait_dead()
@@ -251,15 +264,21 @@ class StageHandler:
         if self._serving is not None:
             self._end(self._serving.table.drop(sessions), code, reason)
 
-    def _end(self, sessions: list[Session], code: str = "", reason: str = "") -> None:
-        """Free what dropped sessions held; with a reason, tell their clients."""
+    def _end(
+        self, sessions: list[Session], code: str = "", reason: str = "", *, keep: bool = False
+    ) -> None:
+        """Free what dropped sessions held, or keep it for others to begin with.
+
+        With a reason, their clients are told.
+        """
         if not sessions or self._serving is None:
             return
-        for session in sessions:
-            self._serving.passes.drop(session)
-        self._serving.worker.close_sessions([session.id for session in sessions])
+        self._serving.reuse.end(sessions, self._clock.monotonic_s(), keep=keep)
+        orphans = [orphan for s in sessions for orphan in self._serving.passes.drop(s)]
         if reason:
             self._tell_failed(sessions, code, reason)
+        text = "The sequence that this one was to go on from has ended."
+        self._drop(orphans, PeerUnreachable.code, text)
         self._sessions_changed()
 
     def _sessions_changed(self) -> None:

@@ -68,6 +68,8 @@ class Pace:
 
     forwards: int = 0
     tokens: int = 0
+    reused_tokens: int = 0
+    """Tokens that need not be computed, because they had been before."""
     compute_s: float = 0.0
     cpu_s: float = 0.0
     """Processor time of the worker's threads."""

@@ -16,6 +16,7 @@ from engine.core.errors import EngineError, WorkerFailed
 from engine.core.ids import PeerId, SessionId
 from engine.protocol.frames import Frame
 from engine.server.emit import hidden_frames, token_frames
+from engine.server.forks import Forks
 from engine.server.link import SLOTS
 from engine.server.pace import Pace
 from engine.server.prefill_share import PrefillShare
@@ -76,6 +77,7 @@ class Passes:
         self._fail = fail
         self._backlog_bytes = backlog_bytes
         self._scheduler = Scheduler()
+        self._forks = Forks()
         self._share = PrefillShare(config.max_batch_tokens)
         self._under_way: deque[_Pass] = deque()
         self._again: deque[Work] = deque()
@@ -84,16 +86,41 @@ class Passes:
 
     def add(self, work: Work) -> None:
         """Queue a row."""
-        self._scheduler.add(work)
-        self._wake.set()
+        if not self._forks.holds_back(work):
+            self._scheduler.add(work)
+            self._wake.set()
 
-    def drop(self, session: Session) -> None:
-        """Forget what a session has waiting."""
+    def fork(self, session: Session, source: Session, tokens: int) -> None:
+        """Let a session take over the first tokens of another as soon as that has computed them."""
+        self._forks.add(session.id, source.id, tokens)
+        if not self._forks.is_waiting(source.id):
+            self._let_go(source.id, self.computed_tokens(source))
+
+    def drop(self, session: Session) -> list[SessionId]:
+        """Forget what a session has waiting.
+
+        Returns:
+            Sessions that were to take over from it and now cannot.
+        """
         self._scheduler.drop(session.owner, session.id)
+        return self._forks.drop(session.id)
 
     def waiting_tokens(self, session: Session) -> int:
         """Tokens that a session has waiting."""
-        return self._scheduler.waiting_tokens(session.owner, session.id)
+        return self._scheduler.waiting_tokens(
+            session.owner, session.id
+        ) + self._forks.waiting_tokens(session.id)
+
+    def computed_tokens(self, session: Session) -> int:
+        """First tokens of a session that a message to the worker will find computed."""
+        return max(0, session.position - self.waiting_tokens(session))
+
+    def _let_go(self, source: SessionId, computed_tokens: int) -> None:
+        for fork in self._forks.ready(source, computed_tokens):
+            self._worker.copy_prefix(fork.session, source, fork.tokens)
+            for work in fork.rows:
+                self._scheduler.add(work)
+                self._wake.set()
 
     async def run(self) -> NoReturn:
         """Compute until cancelled.
@@ -170,6 +197,8 @@ class Passes:
             return
         result = done.result.result()
         done_s = self._clock.monotonic_s()
+        for work in batch:
+            self._let_go(work.row.session, work.row.position + work.row.count)
         self._emit(batch, result)
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)

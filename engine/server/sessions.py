@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.core.errors import CacheFull, StageRefused
+from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
-from engine.core.plans import Route, Span
+from engine.core.plans import Hop, Route, Span
 from engine.protocol.messages import OpenRequest
 
 
@@ -31,7 +35,15 @@ class Session:
     room_bytes: int
     expires_s: float
     position: int = 0
-    """Tokens whose rows have arrived: the next row must start here (or earlier, to replay)."""
+    """Tokens whose rows have arrived or are reused: the next row must start here (or earlier, to
+    replay)."""
+    has_begun: bool = False
+    """Whether a row has arrived."""
+    prefixes: PrefixUse = PrefixUse.NONE
+    reused_from: SessionId | None = None
+    """What its first tokens were taken from."""
+    ids: npt.NDArray[np.int32] | None = None
+    """[capacity]: of the tokens that have arrived or are reused; None when nobody will ask."""
 
     @property
     def span(self) -> Span:
@@ -52,6 +64,11 @@ class Session:
     def next_peer(self) -> PeerId:
         """Where hidden states, or at the last stage new ids, go."""
         return self.route.hops[(self.index + 1) % len(self.route.hops)].peer
+
+    @property
+    def way(self) -> tuple[Hop, ...]:
+        """The stages up to ours."""
+        return self.route.hops[: self.index + 1]
 
     def accepts_from(self, peer: PeerId) -> bool:
         """Whether rows may come from `peer`: the stage before us; at the first, the client too."""

@@ -160,6 +160,38 @@ class Stage:
             np.zeros(capacity_tokens, np.int32),
         )
 
+    def copy_prefix(self, session: SessionId, source: SessionId, tokens: int) -> None:
+        """Let a sequence begin with the first tokens of another, as if it had computed them.
+
+        Raises:
+            LocalProtocolError: One is not open, they use different blocks, or the other has not
+                come so far.
+        """
+        ours, theirs = self._sessions.get(session), self._sessions.get(source)
+        if (
+            ours is None
+            or theirs is None
+            or ours.span != theirs.span
+            or not 0 <= tokens <= min(theirs.cache.length, ours.cache.capacity_tokens)
+        ):
+            raise LocalProtocolError(
+                "What a sequence was to go on from is not there any more; it must be sent again."
+            )
+        ours.cache.copy_prefix_from(theirs.cache, tokens)
+        ours.ids[:tokens] = theirs.ids[:tokens]
+
+    def keep_prefix(self, session: SessionId, tokens: int) -> None:
+        """Hold on to the first tokens of a sequence that has ended, for others to begin with.
+
+        Raises:
+            LocalProtocolError: It is not open, or has not come so far.
+        """
+        ended = self._sessions.get(session)
+        if ended is None or not 0 < tokens <= ended.cache.length:
+            raise LocalProtocolError("A sequence that was to be kept is not there any more.")
+        ended.cache = self._pool.keep_prefix(ended.cache, tokens)
+        ended.ids = ended.ids[:tokens].copy()
+
     def close(self, session: SessionId) -> None:
         """Give a session's room back at once; unknown ones are fine."""
         closed = self._sessions.pop(session, None)

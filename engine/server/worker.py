@@ -56,6 +56,8 @@ class Worker:
 
     def _fail(self, message: Message, code: str, text: str) -> None:
         sessions = [sequence["session"] for sequence in message.get("sequences", ())]
+        if message["op"] == "keep":
+            self._loaded().close(SessionId(sessions[0]))
         self._socket.send(
             {
                 "op": "error",
@@ -72,6 +74,12 @@ class Worker:
                 self._load(message)
             case "open":
                 self._open(message)
+            case "copy":
+                self._copy(message)
+            case "keep":
+                for sequence in message["sequences"]:
+                    session = SessionId(sequence["session"])
+                    self._loaded().keep_prefix(session, sequence["tokens"])
             case "close":
                 for session in message["sessions"]:
                     self._loaded().close(SessionId(session))
@@ -114,6 +122,11 @@ class Worker:
                 sequence["prompt_tokens"],
                 SamplingParams(**sampling),
             )
+
+    def _copy(self, message: Message) -> None:
+        for sequence in message["sequences"]:
+            session, source = SessionId(sequence["session"]), SessionId(sequence["source"])
+            self._loaded().copy_prefix(session, source, sequence["tokens"])
 
     def _forward(self, message: Message) -> None:
         started_s, started_cpu_s = time.perf_counter(), time.process_time()

@@ -31,6 +31,8 @@ from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
 
 logger = logging.getLogger(__name__)
 
+_FOR_SESSIONS = frozenset({"open", "copy", "keep"})
+"""Messages that are answered only when they fail, and then by the end of the sessions they name."""
 _ANSWERED = frozenset({"load", "forward"})
 """Messages that are answered once each, in order, be it with an error."""
 
@@ -178,9 +180,21 @@ class WorkerProcess:
             {
                 "op": "open",
                 "span": (span.start, span.end),
-                "sequences": [sequence.model_dump() for sequence in sequences],
+                "sequences": [
+                    sequence.model_dump(exclude={"prefix_digests", "fork_of", "fork_tokens"})
+                    for sequence in sequences
+                ],
             }
         )
+
+    def copy_prefix(self, session: SessionId, source: SessionId, tokens: int) -> None:
+        """Let a session begin with what another one has computed; fails as `open` does."""
+        copy = {"session": session, "source": source, "tokens": tokens}
+        self._link.send({"op": "copy", "sequences": [copy]})
+
+    def keep_prefix(self, session: SessionId, tokens: int) -> None:
+        """Hold on to the beginning of a session that has ended, to copy from; fails as `open` does."""
+        self._link.send({"op": "keep", "sequences": [{"session": session, "tokens": tokens}]})
 
     def close_sessions(self, sessions: Sequence[SessionId]) -> None:
         """Free the KV of these sessions."""
@@ -273,7 +287,7 @@ class WorkerProcess:
                 is_error = message["op"] == "error"
                 if message["op"] == "progress":
                     self._on_progress(message["done"], message["total"])
-                elif is_error and message["of"] == "open":
+                elif is_error and message["of"] in _FOR_SESSIONS:
                     sessions = tuple(SessionId(session) for session in message["sessions"])
                     self._on_open_failed(sessions, message["code"], message["message"])
                 elif is_error and message["of"] not in _ANSWERED:

@@ -1,0 +1,170 @@
+"""Nobody computes twice: sessions begin with what an earlier or another session has computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.core.errors import StageRefused
+from engine.core.generation import PrefixUse
+from engine.core.ids import PeerId, SessionId
+from engine.protocol.frames import Row
+from engine.protocol.messages import OpenRequest, SequenceMessage
+from engine.protocol.prefixes import digests, marks
+from engine.server.pace import Pace
+from engine.server.passes import Passes
+from engine.server.prefixes import Entry, PrefixIndex
+from engine.server.sessions import Session, SessionTable
+from engine.server.worker_process import WorkerProcess
+
+
+class PrefixReuse:
+    """Opens and ends sessions so that what was computed is kept while there is room for it.
+
+    Args:
+        table: The sessions, and the room that they may use.
+        index: What is kept.
+        passes: Where forks wait.
+        worker: Holds the KV, of sessions and of what is kept under the same ids.
+        pace: Counts what is reused.
+    """
+
+    def __init__(
+        self,
+        table: SessionTable,
+        index: PrefixIndex,
+        passes: Passes,
+        worker: WorkerProcess,
+        pace: Pace,
+    ) -> None:
+        self._table = table
+        self._index = index
+        self._passes = passes
+        self._worker = worker
+        self._pace = pace
+
+    def open(self, request: OpenRequest, owner: PeerId, now_s: float) -> tuple[int, ...]:
+        """Reserve room for all of a request's sequences, or for none.
+
+        Returns:
+            Per sequence, how many of its first tokens are here already or will be: its first row
+            may begin there.
+
+        Raises:
+            CacheFull: Not enough room is left.
+            StageRefused: The request does not fit this stage, or its ids are in use.
+        """
+        for sequence in request.sequences:
+            left_behind = self._index.get(SessionId(sequence.session))
+            if left_behind is not None and left_behind.owner != owner:
+                raise StageRefused("A session id of the request is in use already.")
+        sessions = self._table.open(request, owner, now_s)
+        self._forget([session.id for session in sessions])
+        for session, sequence in zip(sessions, request.sequences, strict=True):
+            self._begin(session, sequence, request.prefixes, now_s)
+        room_bytes = self._table.kv_budget_bytes - self._table.used_bytes
+        used = {s.reused_from for s in sessions if s.reused_from is not None}
+        self._worker.close_sessions(self._index.shrink(room_bytes, spare=used))
+        self._worker.open(sessions[0].span, request.sequences)
+        for session in sessions:
+            if session.reused_from is not None:
+                self._worker.copy_prefix(session.id, session.reused_from, session.position)
+        # Where room is short, what was just copied goes too; the copy is worth more.
+        self._worker.close_sessions(self._index.shrink(room_bytes))
+        for session, sequence in zip(sessions, request.sequences, strict=True):
+            self._fork(session, sequence)
+        return tuple(session.position for session in sessions)
+
+    def arrived(self, session: Session, row: Row, ids: npt.NDArray[np.int32]) -> None:
+        """Take note of a row of tokens, [row.count]."""
+        if not session.has_begun:
+            session.has_begun = True
+            self._pace.reused_tokens += row.position
+        if session.ids is not None:
+            session.ids[row.position : row.position + row.count] = ids
+
+    def end(self, sessions: Sequence[Session], now_s: float, *, keep: bool) -> None:
+        """Free what sessions held that have left the table.
+
+        Args:
+            sessions: With their waiting rows still in place.
+            now_s: When.
+            keep: Hold on to what they computed, as far as there is room.
+        """
+        freed: list[SessionId] = []
+        for session in sessions:
+            entry = self._entry(session) if keep else None
+            if entry is None:
+                freed.append(session.id)
+                continue
+            freed += self._index.add(entry, now_s)
+            if self._index.get(session.id) is not None:
+                self._worker.keep_prefix(session.id, entry.tokens)
+        room_bytes = self._table.kv_budget_bytes - self._table.used_bytes
+        freed += self._index.shrink(room_bytes)
+        self._worker.close_sessions(freed)
+
+    def expire(self, now_s: float) -> None:
+        """Free what nobody has used for long."""
+        self._worker.close_sessions(self._index.expired(now_s))
+
+    def failed(self, sessions: Iterable[SessionId]) -> None:
+        """Forget what the worker could not keep or copy, so that it is not tried again."""
+        for session in sessions:
+            self._forget([session])
+            opened = self._table.get(session)
+            if opened is not None and opened.reused_from is not None:
+                self._forget([opened.reused_from])
+
+    def _begin(
+        self, session: Session, sequence: SequenceMessage, use: PrefixUse, now_s: float
+    ) -> None:
+        session.prefixes = use
+        if use is PrefixUse.NONE or sequence.fork_of is not None:
+            return
+        session.ids = np.zeros(session.capacity_tokens, np.int32)
+        shares = use is PrefixUse.SHARED
+        match = self._index.find(
+            session.owner, session.way, sequence.prefix_digests, now_s, shares=shares
+        )
+        if match is None or match.tokens >= session.capacity_tokens:
+            return
+        session.reused_from, session.position = match.entry.session, match.tokens
+        session.ids[: match.tokens] = match.entry.ids[: match.tokens]
+
+    def _fork(self, session: Session, sequence: SequenceMessage) -> None:
+        if sequence.fork_of is None:
+            return
+        source, tokens = self._table.get(SessionId(sequence.fork_of)), sequence.fork_tokens
+        if (
+            source is None
+            or source is session
+            or (source.owner, source.way) != (session.owner, session.way)
+            or not 0 < tokens <= source.capacity_tokens
+            or tokens >= session.capacity_tokens
+        ):
+            return
+        session.position = tokens
+        self._passes.fork(session, source, tokens)
+
+    def _entry(self, session: Session) -> Entry | None:
+        """What is worth keeping of a session that has ended."""
+        computed = self._passes.computed_tokens(session)
+        tokens = max(marks(computed), default=0)
+        if session.ids is None or not tokens:
+            return None
+        ids = session.ids[:tokens].copy()
+        return Entry(
+            session=session.id,
+            owner=session.owner,
+            shared=session.prefixes is PrefixUse.SHARED,
+            way=session.way,
+            ids=ids,
+            digests=tuple(digests(ids)),
+            room_bytes=session.room_bytes // session.capacity_tokens * tokens,
+        )
+
+    def _forget(self, sessions: Iterable[SessionId]) -> None:
+        self._worker.close_sessions([session for session in sessions if self._index.drop(session)])
