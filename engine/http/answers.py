@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.core.errors import WorkerFailed
-from engine.core.generation import FinishReason, TokenEvent
+from engine.core.generation import FinishReason, PrefixUse, TokenEvent
 from engine.core.sampling_params import SamplingParams
 from engine.http.backend import Backend
 from engine.http.openai_responses import TokenText
@@ -26,6 +26,8 @@ class Piece:
     """Tokens whose text begins in what has been shown so far, each given once; empty unless
     log-probabilities are wanted."""
     finish: FinishReason | None
+    reused_tokens: int = 0
+    """On an answer's first piece: how much of its prompt had been computed before."""
 
 
 class Answer:
@@ -58,7 +60,8 @@ class Answer:
         if finish is not None and not hit:
             shown += self._matcher.flush()
         self._shown_chars += len(shown)
-        return Piece(self._index, shown, self._release(everything=not hit and bool(finish)), finish)
+        tokens = self._release(everything=not hit and bool(finish))
+        return Piece(self._index, shown, tokens, finish, event.reused_tokens)
 
     def _remember(self, event: TokenEvent) -> None:
         if event.logprobs is None:
@@ -88,6 +91,7 @@ async def generate_answers(
     prompts: Sequence[Sequence[int]],
     params: Sequence[SamplingParams],
     stops: Sequence[str],
+    prefixes: PrefixUse | None = None,
 ) -> AsyncGenerator[Piece, None]:
     """Continue each prompt; one piece for each token, until every answer has finished.
 
@@ -99,12 +103,12 @@ async def generate_answers(
     """
     if stops and len(prompts) > 1:
         sources = [
-            _batch(backend, tokenizer, [prompt], [param], stops, first_index=index)
+            _batch(backend, tokenizer, [prompt], [param], stops, prefixes, first_index=index)
             for index, (prompt, param) in enumerate(zip(prompts, params, strict=True))
         ]
         pieces = _merge(sources)
     else:
-        pieces = _batch(backend, tokenizer, prompts, params, stops, first_index=0)
+        pieces = _batch(backend, tokenizer, prompts, params, stops, prefixes, first_index=0)
     async with aclosing(pieces):
         async for piece in pieces:
             yield piece
@@ -116,13 +120,15 @@ async def _batch(
     prompts: Sequence[Sequence[int]],
     params: Sequence[SamplingParams],
     stops: Sequence[str],
+    prefixes: PrefixUse | None,
     *,
     first_index: int,
 ) -> AsyncGenerator[Piece, None]:
     answers = [Answer(first_index + row, tokenizer, stops) for row in range(len(prompts))]
     unfinished = set(range(len(prompts)))
     # The contract asks for an iterator that can be closed, which is a generator to the type system.
-    events = cast(AsyncGenerator[tuple[int, TokenEvent], None], backend.generate(prompts, params))
+    generation = backend.generate(prompts, params, prefixes)
+    events = cast(AsyncGenerator[tuple[int, TokenEvent], None], generation)
     async with aclosing(events):
         async for row, event in events:
             piece = answers[row].push(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from engine.core.generation import TokenEvent
+from engine.core.generation import PrefixUse, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.schema import (
@@ -74,10 +74,14 @@ class Backend(Protocol):
         ...
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
+        self,
+        prompts: Sequence[Sequence[int]],
+        params: Sequence[SamplingParams],
+        prefixes: PrefixUse | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         """Continue the prompts as one batch: (index of the sequence, its next token).
 
+        `prefixes` says what may be taken over and left behind; None leaves it to the settings.
         Ends when every sequence has finished; closing the iterator frees their sessions at once.
 
         Raises:

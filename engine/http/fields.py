@@ -89,6 +89,10 @@ class Fields:
             raise wrong_type(name, "a boolean", value)
         return value
 
+    def optional_boolean(self, name: str) -> bool | None:
+        """A boolean, or None when absent."""
+        return None if self.raw(name) is None else self.boolean(name)
+
     def number(self, name: str, default: float, low: float, high: float) -> float:
         """A finite number within `[low, high]`."""
         value = self.optional_number(name, low, high)

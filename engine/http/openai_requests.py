@@ -2,7 +2,8 @@
 
 Pure. Unknown fields are ignored, as OpenAI's clients expect; known ones that we cannot honour are
 refused, because an answer that silently ignores `tools` or a JSON schema is worse than none.
-Beyond OpenAI's fields there are `top_k`, `min_p` and `repetition_penalty`.
+Beyond OpenAI's fields there are `top_k`, `min_p`, `repetition_penalty` and `share_prefixes`: whether
+stages may let others reuse what they compute of the prompt, and us what they computed for others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
+from engine.core.generation import PrefixUse
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.http.fields import Fields, check_range, text_value, wrong_type
@@ -60,6 +62,8 @@ class GenerationOptions:
     logit_bias: tuple[tuple[int, float], ...]
     seed: int | None
     logprobs: int | None
+    prefixes: PrefixUse | None
+    """None: as the settings say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +253,11 @@ def _options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
         logit_bias=_logit_bias(fields.mapping("logit_bias")),
         seed=fields.integer("seed", *_INT64),
         logprobs=logprobs,
+        prefixes=_PREFIXES[fields.optional_boolean("share_prefixes")],
     )
 
 
+_PREFIXES: Final = {None: None, True: PrefixUse.SHARED, False: PrefixUse.OWN}
 _N = TypeVar("_N", int, float)
 
 

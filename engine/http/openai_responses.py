@@ -30,12 +30,22 @@ class TokenText:
     """The same for each of `logprobs.top`, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Usage:
     """Tokens read and written; a prompt counts once, however many choices continue it."""
 
     prompt_tokens: int
-    completion_tokens: int
+    choices: int
+    """Of each prompt."""
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompts, those that had been computed before."""
+
+    def count(self, index: int, reused_tokens: int) -> None:
+        """Count a token of answer `index`."""
+        self.completion_tokens += 1
+        if index % self.choices == 0:
+            self.cached_tokens += reused_tokens
 
     def json(self) -> Json:
         """OpenAI's usage object."""
@@ -43,6 +53,7 @@ class Usage:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
         }
 
 

@@ -177,7 +177,12 @@ class OpenAiRoutes:
 
     def _run(self, job: _Job) -> AsyncGenerator[Piece, None]:
         return generate_answers(
-            self._backend, job.tokenizer, job.prompts, job.params, job.options.stop
+            self._backend,
+            job.tokenizer,
+            job.prompts,
+            job.params,
+            job.options.stop,
+            job.options.prefixes,
         )
 
     async def _collect(
@@ -186,10 +191,10 @@ class OpenAiRoutes:
         texts = [[echo] for echo in job.echoes]
         tokens: list[list[TokenText]] = [[] for _ in job.prompts]
         finishes = {}
-        completion_tokens = 0
+        usage = Usage(job.prompt_tokens, job.options.n)
         async with aclosing(self._run(job)) as pieces:
             async for piece in pieces:
-                completion_tokens += 1
+                usage.count(piece.index, piece.reused_tokens)
                 texts[piece.index].append(piece.text)
                 tokens[piece.index].extend(piece.tokens)
                 if piece.finish is not None:
@@ -204,11 +209,11 @@ class OpenAiRoutes:
                 for index, finish in sorted(finishes.items())
             ],
         )
-        answer["usage"] = Usage(job.prompt_tokens, completion_tokens).json()
+        answer["usage"] = usage.json()
         return _json(answer)
 
     async def _stream(self, request: web.Request, job: _Job, chunks: Chunks) -> web.StreamResponse:
-        completion_tokens = 0
+        usage = Usage(job.prompt_tokens, job.options.n)
         async with aclosing(self._run(job)) as pieces:
             # The first token decides whether there is an answer at all, so the status waits for it.
             piece: Piece | None = await anext(pieces)
@@ -217,13 +222,12 @@ class OpenAiRoutes:
                 for chunk in chunks.first():
                     await events.send(chunk)
                 while piece is not None:
-                    completion_tokens += 1
+                    usage.count(piece.index, piece.reused_tokens)
                     for chunk in chunks.of(piece):
                         await events.send(chunk)
                     piece = await anext(pieces, None)
                 if job.options.include_usage:
-                    usage = Usage(job.prompt_tokens, completion_tokens).json()
-                    await events.send(chunks.usage(usage))
+                    await events.send(chunks.usage(usage.json()))
                 await events.send("[DONE]")
             except ConnectionResetError:
                 return events.response  # the client left; closing `pieces` frees its sessions

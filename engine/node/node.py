@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ConfigError, EngineError, EnginePaused, PeerError, ResourceError
-from engine.core.generation import TokenEvent
+from engine.core.generation import PrefixUse, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.running import Home
@@ -323,7 +323,10 @@ class Node:
         return serving.files.spec, serving.tokenizer
 
     async def generate(
-        self, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
+        self,
+        prompts: Sequence[Sequence[int]],
+        params: Sequence[SamplingParams],
+        prefixes: PrefixUse | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """See `Backend`."""
         serving = self._serving()
@@ -331,7 +334,8 @@ class Node:
             raise EnginePaused(
                 "Shoal is paused and no other node serves the whole model; resume to go on."
             )
-        async with contextlib.aclosing(serving.client.generate(prompts, params)) as events:
+        generation = serving.client.generate(prompts, params, prefixes)
+        async with contextlib.aclosing(generation) as events:
             async for event in events:
                 self._tokens_used += 1
                 yield event

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from engine.core.errors import EngineError
-from engine.core.generation import FinishReason, TokenEvent, TokenLogprobs
+from engine.core.generation import FinishReason, PrefixUse, TokenEvent, TokenLogprobs
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.schema import (
@@ -77,6 +77,9 @@ class ScriptedBackend:
         self.error = error
         self.not_ready = not_ready
         self.seen: list[tuple[tuple[int, ...], SamplingParams]] = []
+        self.prefixes: PrefixUse | None = None
+        """Of the last request."""
+        self.reused_tokens = 0
         self.tokens_made = 0
         self.running = 0
         self.closed = asyncio.Event()
@@ -145,9 +148,13 @@ class ScriptedBackend:
         return tiny_spec(), self.tokenizer
 
     async def generate(
-        self, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
+        self,
+        prompts: Sequence[Sequence[int]],
+        params: Sequence[SamplingParams],
+        prefixes: PrefixUse | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         self.seen += [(tuple(prompt), param) for prompt, param in zip(prompts, params, strict=True)]
+        self.prefixes = prefixes
         self.running += len(prompts)
         scripts = [self.script(param) for param in params]
         try:
@@ -175,6 +182,7 @@ class ScriptedBackend:
                 id=id_,
                 logprobs=None if params.logprobs is None else _logprobs(id_, params.logprobs),
                 finish=self._finish(id_, last=number == len(ids)),
+                reused_tokens=self.reused_tokens if number == 1 else 0,
             )
             for number, id_ in enumerate(ids, start=1)
         ]

@@ -341,3 +341,26 @@ async def test_quit_ends_the_engine(tokenizer):
     async with serving(backend) as (_, session):
         assert await (await session.post("/shoal/v1/quit")).json() == {}
     assert backend.quitting
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+async def test_usage_tells_how_much_of_the_prompt_was_cached(tokenizer, path):
+    backend = ScriptedBackend(tokenizer)
+    backend.reused_tokens = 32
+    body = {"prompt": "Hello", "messages": [{"role": "user", "content": "Hello"}], "n": 2}
+    async with serving(backend) as (_, session):
+        usage = (await (await session.post(path, json=body)).json())["usage"]
+        assert usage["prompt_tokens_details"] == {"cached_tokens": 32}  # once, as the prompt
+
+
+@pytest.mark.parametrize(
+    ("field", "use"),
+    [({}, None), ({"share_prefixes": True}, "shared"), ({"share_prefixes": False}, "own")],
+)
+async def test_a_request_may_share_what_it_computes(tokenizer, field, use):
+    backend = ScriptedBackend(tokenizer)
+    async with serving(backend) as (_, session):
+        assert (await session.post("/v1/completions", json={"prompt": "x", **field})).status == 200
+        assert backend.prefixes == use
+        response = await session.post("/v1/completions", json={"prompt": "x", "share_prefixes": 1})
+        assert (await error_of(response))["param"] == "share_prefixes"

@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
 from engine.core.plans import Span
 from engine.models.starter import ensure_starter, starter_model_id
+from engine.models.tokenizer import ChatTokenizer
 from engine.models.storage import sha256_of_file
 from engine.models.weights import load_tensors
 
@@ -147,3 +148,12 @@ def test_whole_starter_is_ready_at_once(models_dir: Path) -> None:
     ensure_starter(models_dir, "bfloat16", seen.append)
     ensure_starter(models_dir, "float16", seen.append, verify=True)
     assert seen == []
+
+
+@pytest.mark.parametrize("said", ["January has 31 days.\nFebruary has 28.", "Ok!  ", "日本語 🐟\n"])
+def test_next_turn_of_a_chat_begins_with_the_ids_of_this_one(models_dir: Path, said: str) -> None:
+    tokenizer = ChatTokenizer.load(models_dir / "starter-float32")
+    turn = [{"role": "user", "content": "Which months are there?"}]
+    this = [*tokenizer.encode_chat(turn), *tokenizer.encode(said)]
+    turn += [{"role": "assistant", "content": said}, {"role": "user", "content": "And weeks?"}]
+    assert list(tokenizer.encode_chat(turn))[: len(this)] == this
