@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.errors import ConfigError
+from engine.core.kv_room import KvDtype
 
 
 class _Branch(BaseModel):
@@ -47,10 +48,14 @@ class StageConfig(_Branch):
     blocks: tuple[int, int] | None = None
     """A fixed span `[start, end)`; None lets the engine choose."""
     kv_budget_bytes: int = Field(default=1 << 30, ge=1 << 20)
-    """Room for KV caches."""
+    """Room for KV caches where the blocks compute."""
+    kv_ram_budget_bytes: int = Field(default=1 << 30, ge=0)
+    """Room in RAM for the share of their KV caches that callers want there."""
+    kv_dtype: KvDtype = "auto"
+    """`auto`: KV caches in the model's dtype; `8bit`: half of bfloat16's room, not lossless."""
     prefix_budget_share: float = Field(default=0.25, ge=0, le=1)
-    """How much of that room may keep what has been computed, for prompts that begin alike; it is
-    given up as soon as a request needs it."""
+    """How much of `kv_budget_bytes` may keep what has been computed, for prompts that begin alike;
+    it is given up as soon as a request needs it."""
     prefix_idle_s: float = Field(default=600.0, gt=0)
     """What nobody has used for so long is forgotten."""
     max_batch_tokens: int = Field(default=512, ge=1, le=65536)
@@ -123,6 +128,8 @@ class ClientConfig(_Branch):
     """Share them with other members. How soon an answer comes then tells what others have asked."""
     room_wait_s: float = Field(default=30.0, ge=0)
     """How long a request waits for KV room, or for a stage that is starting again."""
+    kv_offload: float = Field(default=0.0, ge=0, le=1)
+    """Share of our sequences' KV caches that the stages shall hold in RAM: their oldest tokens."""
 
 
 class ApiConfig(_Branch):

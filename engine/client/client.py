@@ -35,6 +35,7 @@ from engine.core.errors import (
 )
 from engine.core.generation import PrefixUse, TokenEvent
 from engine.core.ids import PeerId, SessionId, new_session_id, short
+from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route
 from engine.core.sampling_params import SamplingParams
@@ -193,9 +194,11 @@ class Client:
         """Run the sequences along one route until all have finished or the route fails."""
         for sequence in sequences:
             sequence.session = new_session_id()
+        rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in sequences]
         route = find_route(
             self._view.snapshot(),
-            need_tokens=sum(sequence.capacity_tokens for sequence in sequences),
+            need_tokens=sum(room.device for room in rooms),
+            need_ram_tokens=sum(room.ram for room in rooms),
             avoid=frozenset(avoid),
             link_s=self._link_times(),
         )
@@ -258,6 +261,7 @@ class Client:
                 capacity_tokens=s.capacity_tokens,
                 prompt_tokens=s.prompt_tokens,
                 sampling=SamplingMessage.of(s.sampling),
+                kv_offload=self._config.kv_offload,
                 prefix_digests=b.digests,
                 fork_of=None if b.fork_of is None else sequences[b.fork_of].session,
                 fork_tokens=b.fork_tokens,

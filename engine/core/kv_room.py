@@ -7,12 +7,17 @@ from typing import Literal, NamedTuple
 
 KvDtype = Literal["auto", "8bit"]
 """`auto`: keys and values in the type of the arithmetic."""
-SCALE_BYTES = 2
+_SCALE_BYTES = 2
 """Of each token's factor per head, in 8-bit caches."""
 
 
+def kv_head_bytes(head_dim: int, element_bytes: int, kv_dtype: KvDtype) -> int:
+    """What a token's key or value in one head takes; `element_bytes` is of the arithmetic."""
+    return head_dim + _SCALE_BYTES if kv_dtype == "8bit" else head_dim * element_bytes
+
+
 class KvRoom(NamedTuple):
-    """Tokens (or, multiplied, bytes) in each tier."""
+    """Tokens, or bytes, in each tier."""
 
     device: int
     """Where the blocks compute; the newest positions."""

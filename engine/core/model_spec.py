@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.core.kv_room import KvDtype, kv_head_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -45,6 +47,12 @@ class ModelSpec:
         )
         return attention + 3 * self.hidden_size * self.intermediate_size + 2 * self.hidden_size
 
-    def kv_bytes_per_token(self, num_blocks: int, element_bytes: int) -> int:
-        """KV cache that one token takes in `num_blocks` blocks, in bytes."""
-        return 2 * self.num_key_value_heads * self.head_dim * element_bytes * num_blocks
+    def kv_bytes_per_token(
+        self, num_blocks: int, element_bytes: int, kv_dtype: KvDtype = "auto"
+    ) -> int:
+        """KV cache that one token takes in `num_blocks` blocks, in bytes.
+
+        `element_bytes` is that of the arithmetic.
+        """
+        head_bytes = kv_head_bytes(self.head_dim, element_bytes, kv_dtype)
+        return 2 * self.num_key_value_heads * head_bytes * num_blocks

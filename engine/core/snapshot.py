@@ -31,6 +31,8 @@ class StageInfo:
     addresses: tuple[str, ...]
     """Multiaddrs without the `/p2p/` part."""
     version: str
+    kv_ram_free_tokens: int = 0
+    """Room for the shares of KV caches that lie in RAM."""
     decode_row_s: float = 0.0
     """What each further row adds to a decode pass, in seconds; 0 when not measured yet."""
     uplink_bytes_per_s: float = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.core.kv_room import SCALE_BYTES, KvDtype, KvRoom, kv_room
+from engine.core.kv_room import KvDtype, KvRoom, kv_head_bytes, kv_room
 from engine.kv.cells import eight_bit_cells, plain_cells
 from engine.kv.slab import Part, Slab
 
@@ -105,9 +105,8 @@ class KvPool:
         self._head_dim = head_dim
         self._device = device
         self._make_cells = eight_bit_cells(dtype) if kv_dtype == "8bit" else plain_cells(dtype)
-        scale_bytes = SCALE_BYTES if kv_dtype == "8bit" else 0
-        element_bytes = 1 if kv_dtype == "8bit" else dtype.itemsize
-        self._token_bytes = self._heads * (head_dim * element_bytes + scale_bytes)  # in a block
+        self._token_bytes = self._heads * kv_head_bytes(head_dim, dtype.itemsize, kv_dtype)
+        """In one block."""
         self._slabs: dict[tuple[bool, int, int], list[Slab]] = {}
         """By: in the RAM tier, blocks, tokens of a slot."""
         self.num_bytes = KvRoom(0, 0)

@@ -107,6 +107,8 @@ class EngineStatus(_Answer):
     worker_rss_bytes: int = 0
     kv_total_tokens: int = 0
     kv_free_tokens: int = 0
+    kv_ram_total_tokens: int = 0
+    kv_ram_free_tokens: int = 0
     dropped_records: int = 0
     clock_offset_s: float | None = None
     """Our clock minus the swarm's median; None when no peer has told."""

@@ -256,6 +256,7 @@ class Membership:
             device=self._compute.device,
             threads=self.config.stage.threads,
             region_bytes=self.config.stage.max_batch_tokens * files.spec.hidden_size * widest,
+            kv_dtype=self.config.stage.kv_dtype,
             emulate=self.config.stage.emulate,
         )
 

@@ -116,11 +116,13 @@ class StageRunner:
     def info(self, state: StageState) -> StageInfo:
         """Our announcement."""
         step_s = self._handler.pace.decode.of(1)
+        free, _ = self._handler.kv_tokens
         return StageInfo(
             peer=self._peer.peer_id,
             span=self.order.span,
             state=state,
-            kv_free_tokens=self._handler.kv_tokens[0],
+            kv_free_tokens=free.device,
+            kv_ram_free_tokens=free.ram,
             decode_tokens_per_s=1 / step_s if step_s else 0.0,
             decode_row_s=self._handler.pace.decode.row_s,
             addresses=self._peer.announce_addresses(),
@@ -197,13 +199,14 @@ class StageRunner:
                 await worker.stop()
 
     async def _announce_while(self, serving: asyncio.Task[None]) -> None:
-        announced: StageInfo | None = None
+        announced: tuple[int, int] | None = None
         while not serving.done():
             if self.phase is Phase.ONLINE:
                 info = self.info(StageState.ONLINE)
-                if announced is None or info.kv_free_tokens != announced.kv_free_tokens:
+                room = (info.kv_free_tokens, info.kv_ram_free_tokens)
+                if room != announced:
                     self._announcer.update(info)
-                    announced = info
+                    announced = room
             await asyncio.wait({serving}, timeout=ANNOUNCE_CHANGES_S)
         await serving  # raises what ended it
 

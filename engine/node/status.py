@@ -43,7 +43,7 @@ def describe(
     if serving is None:
         return common
     plan, snapshot, spec = _plan(serving), serving.directory.snapshot(), serving.files.spec
-    free_tokens, total_tokens = serving.handler.kv_tokens
+    free, total = serving.handler.kv_tokens
     update: dict[str, object] = {
         "model": spec.name,
         "num_blocks": spec.num_hidden_layers,
@@ -53,8 +53,10 @@ def describe(
         "tokens_served": serving.handler.pace.tokens,
         "plan": plan,
         "can_chat": bool(plan),
-        "kv_total_tokens": total_tokens,
-        "kv_free_tokens": free_tokens,
+        "kv_total_tokens": total.device,
+        "kv_free_tokens": free.device,
+        "kv_ram_total_tokens": total.ram,
+        "kv_ram_free_tokens": free.ram,
     }
     if serving.stage is not None:
         span = serving.stage.order.span

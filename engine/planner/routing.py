@@ -28,6 +28,7 @@ def find_route(
     snapshot: SwarmSnapshot,
     *,
     need_tokens: int = 0,
+    need_ram_tokens: int = 0,
     avoid: frozenset[PeerId] = frozenset(),
     link_s: Mapping[PeerId, float] | None = None,
     kept: Sequence[Hop] = (),
@@ -46,6 +47,7 @@ def find_route(
     Args:
         snapshot: The swarm.
         need_tokens: KV room that the request takes at every stage, in tokens.
+        need_ram_tokens: The same, for the share that lies in RAM.
         avoid: Peers that have just failed us.
         link_s: One-way time to each peer, in seconds, as measured from here; 0 for ourselves.
         kept: Hops that hold the request already, whatever the snapshot says of them.
@@ -72,7 +74,7 @@ def find_route(
     )
     for stage in usable:
         hop_s = links.get(stage.peer, UNKNOWN_LINK_S)
-        if stage.kv_free_tokens < need_tokens:
+        if stage.kv_free_tokens < need_tokens or stage.kv_ram_free_tokens < need_ram_tokens:
             hop_s += FULL_S  # its announcement may be old: the last choice, but a choice
         block_s = _block_s(stage) + (ANEW_BLOCK_S if kept else 0.0)
         within = [cut for cut in boundaries if stage.span.start <= cut <= stage.span.end]
@@ -104,7 +106,12 @@ def find_route(
     found = best.get(snapshot.num_blocks, {}) if snapshot.num_blocks else {}
     if not found and kept:
         return find_route(
-            snapshot, need_tokens=need_tokens, avoid=avoid, link_s=link_s, broken=broken
+            snapshot,
+            need_tokens=need_tokens,
+            need_ram_tokens=need_ram_tokens,
+            avoid=avoid,
+            link_s=link_s,
+            broken=broken,
         )
     if not found:
         raise NoRoute(_explain(snapshot))

@@ -92,6 +92,8 @@ class SequenceMessage(Message):
     """Room to reserve: prompt and answer."""
     prompt_tokens: int = Field(ge=1, lt=1 << 31)
     sampling: SamplingMessage
+    kv_offload: float = Field(default=0.0, ge=0, le=1)
+    """Share of the room that lies in RAM."""
     prefix_digests: tuple[_Digest, ...] = Field(default=(), max_length=MAX_MARKS)
     """At the marks of its ids (`engine.protocol.prefixes`): what was computed before is reused."""
     fork_of: _U64 | None = None

@@ -49,6 +49,7 @@ class _Record(BaseModel):
     end: int = Field(gt=0, le=4096)
     state: StageState
     kv_free_tokens: int = Field(ge=0, lt=1 << 40)
+    kv_ram_free_tokens: int = Field(default=0, ge=0, lt=1 << 40)
     decode_tokens_per_s: float = Field(ge=0, lt=1e9)
     decode_row_s: float = Field(default=0.0, ge=0, lt=1e6)
     uplink_bytes_per_s: float = Field(default=0.0, ge=0, lt=1e15)
@@ -77,6 +78,7 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
             end=stage.span.end,
             state=stage.state,
             kv_free_tokens=stage.kv_free_tokens,
+            kv_ram_free_tokens=stage.kv_ram_free_tokens,
             decode_tokens_per_s=round(stage.decode_tokens_per_s, 3),
             decode_row_s=round(stage.decode_row_s, 6),
             uplink_bytes_per_s=round(stage.uplink_bytes_per_s),
@@ -126,6 +128,7 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
         span=Span(record.start, record.end),
         state=record.state,
         kv_free_tokens=record.kv_free_tokens,
+        kv_ram_free_tokens=record.kv_ram_free_tokens,
         decode_tokens_per_s=record.decode_tokens_per_s,
         addresses=record.addresses,
         version=record.version,

@@ -26,7 +26,8 @@ from engine.core.errors import (
     WorkerFailed,
 )
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Dtype, Frame, Kind, split_payload
+from engine.core.kv_room import KvRoom
+from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind, split_payload
 from engine.protocol.messages import (
     Failed,
     OpenReply,
@@ -91,10 +92,10 @@ class StageHandler:
         return 0 if self._serving is None else len(self._serving.table)
 
     @property
-    def kv_tokens(self) -> tuple[int, int]:
-        """KV room in tokens: (free, total)."""
+    def kv_tokens(self) -> tuple[KvRoom, KvRoom]:
+        """KV room in tokens, through the whole span: (free, total)."""
         if self._serving is None:
-            return (0, 0)
+            return (KvRoom(0, 0), KvRoom(0, 0))
         return (self._serving.table.free_tokens, self._serving.table.total_tokens)
 
     def close(self, reason: EnginePaused) -> None:
@@ -115,14 +116,16 @@ class StageHandler:
         Raises:
             WorkerFailed: The worker ended by itself; its sessions' clients have been told.
         """
-        element_bytes = 4 if order.dtype is Dtype.FLOAT32 else 2
         table = SessionTable(
             local_peer=self._links.local_peer,
             model_id=order.spec.model_id,
             num_blocks=order.spec.num_hidden_layers,
             span=order.span,
             kv_budget_bytes=self._config.kv_budget_bytes,
-            block_token_bytes=order.spec.kv_bytes_per_token(1, element_bytes),
+            kv_ram_budget_bytes=self._config.kv_ram_budget_bytes,
+            block_token_bytes=order.spec.kv_bytes_per_token(
+                1, ELEMENT_BYTES[order.dtype], order.kv_dtype
+            ),
             lease_s=self._config.lease_s,
         )
         passes = Passes(

@@ -163,7 +163,10 @@ class PrefixReuse:
             way=session.way,
             ids=ids,
             digests=tuple(digests(ids)),
-            room_bytes=session.room_bytes // session.capacity_tokens * tokens,
+            # It is kept beside the blocks, wherever it lies now.
+            room_bytes=(session.room_bytes + session.ram_room_bytes)
+            // session.capacity_tokens
+            * tokens,
         )
 
     def _forget(self, sessions: Iterable[SessionId]) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from engine.core.errors import CacheFull, StageRefused
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
+from engine.core.kv_room import KvRoom, kv_room
 from engine.core.plans import Hop, Route, Span
 from engine.protocol.messages import OpenRequest
 
@@ -33,6 +34,8 @@ class Session:
     prompt_tokens: int
     attempt: int
     room_bytes: int
+    """Where the blocks compute."""
+    ram_room_bytes: int
     expires_s: float
     position: int = 0
     """Tokens whose rows have arrived or are reused: the next row must start here (or earlier, to
@@ -86,10 +89,14 @@ class SessionTable:
     num_blocks: int
     span: Span
     kv_budget_bytes: int
+    """Where the blocks compute."""
+    kv_ram_budget_bytes: int
+    """In RAM, for the shares of sequences that their callers want there."""
     block_token_bytes: int
     """KV bytes of one token in one block."""
     lease_s: float
     used_bytes: int = 0
+    used_ram_bytes: int = 0
     _sessions: dict[SessionId, Session] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -104,16 +111,16 @@ class SessionTable:
         return self._sessions.values()
 
     @property
-    def free_tokens(self) -> int:
+    def free_tokens(self) -> KvRoom:
         """Tokens that still fit, through our whole span."""
-        return max(0, self.kv_budget_bytes - self.used_bytes) // (
-            self.block_token_bytes * len(self.span)
+        return self._tokens(
+            self.kv_budget_bytes - self.used_bytes, self.kv_ram_budget_bytes - self.used_ram_bytes
         )
 
     @property
-    def total_tokens(self) -> int:
+    def total_tokens(self) -> KvRoom:
         """Tokens that fit when nothing is open."""
-        return self.kv_budget_bytes // (self.block_token_bytes * len(self.span))
+        return self._tokens(self.kv_budget_bytes, self.kv_ram_budget_bytes)
 
     def open(self, request: OpenRequest, owner: PeerId, now_s: float) -> list[Session]:
         """Reserve room for all of a request's sequences, or for none.
@@ -140,6 +147,8 @@ class SessionTable:
         span = route.hops[index].span
         if not self.span.start <= span.start < span.end <= self.span.end:
             raise StageRefused(f"This stage holds blocks {self.span}, not {span}.")
+        block_bytes = self.block_token_bytes * len(span)
+        rooms = [kv_room(s.capacity_tokens, s.kv_offload) for s in request.sequences]
         sessions = [
             Session(
                 id=SessionId(sequence.session),
@@ -151,29 +160,50 @@ class SessionTable:
                 capacity_tokens=sequence.capacity_tokens,
                 prompt_tokens=sequence.prompt_tokens,
                 attempt=request.attempt,
-                room_bytes=sequence.capacity_tokens * self.block_token_bytes * len(span),
+                room_bytes=room.device * block_bytes,
+                ram_room_bytes=room.ram * block_bytes,
                 expires_s=now_s + self.lease_s,
             )
-            for sequence in request.sequences
+            for sequence, room in zip(request.sequences, rooms, strict=True)
         ]
         ids = {session.id for session in sessions}
         if len(ids) < len(sessions) or ids & self._sessions.keys():
             raise StageRefused("A session id of the request is in use already.")
-        room_bytes = sum(session.room_bytes for session in sessions)
+        self._check_room(sessions)
+        self.used_bytes += sum(session.room_bytes for session in sessions)
+        self.used_ram_bytes += sum(session.ram_room_bytes for session in sessions)
+        self._sessions |= {session.id: session for session in sessions}
+        return sessions
+
+    def _check_room(self, sessions: list[Session]) -> None:
         wanted = sum(session.capacity_tokens for session in sessions)
+        room_bytes = sum(session.room_bytes for session in sessions)
+        ram_bytes = sum(session.ram_room_bytes for session in sessions)
+        total, free = self.total_tokens, self.free_tokens
         if room_bytes > self.kv_budget_bytes:
             raise StageRefused(
                 f"The request needs KV room for {wanted} tokens, but this stage has room for "
-                f"{self.total_tokens} in all; ask for fewer tokens or send a smaller batch."
+                f"{total.device} in all; ask for fewer tokens or send a smaller batch."
+            )
+        if ram_bytes > self.kv_ram_budget_bytes:
+            raise StageRefused(
+                f"The request wants a part of its {wanted} tokens' KV room in RAM, but this stage "
+                f"has room for {total.ram} there in all; lower client.kv_offload."
             )
         if self.used_bytes + room_bytes > self.kv_budget_bytes:
             raise CacheFull(
-                f"No KV room for {wanted} more tokens ({self.free_tokens} are free); "
+                f"No KV room for {wanted} more tokens ({free.device} are free); "
                 "wait for other requests to end, or ask for fewer tokens."
             )
-        self.used_bytes += room_bytes
-        self._sessions |= {session.id: session for session in sessions}
-        return sessions
+        if self.used_ram_bytes + ram_bytes > self.kv_ram_budget_bytes:
+            raise CacheFull(
+                f"No KV room in RAM for its part of {wanted} more tokens ({free.ram} are free "
+                "there); wait for other requests to end, or lower client.kv_offload."
+            )
+
+    def _tokens(self, device_bytes: int, ram_bytes: int) -> KvRoom:
+        token_bytes = self.block_token_bytes * len(self.span)
+        return KvRoom(max(0, device_bytes) // token_bytes, max(0, ram_bytes) // token_bytes)
 
     def keep(self, sessions: Iterable[SessionId], owner: PeerId, now_s: float) -> None:
         """Renew leases."""
@@ -211,4 +241,5 @@ class SessionTable:
     def _remove(self, session: Session) -> Session:
         del self._sessions[session.id]
         self.used_bytes -= session.room_bytes
+        self.used_ram_bytes -= session.ram_room_bytes
         return session

@@ -103,6 +103,7 @@ class Worker:
             Span(*message["span"]),
             dtype=TORCH_DTYPES[Dtype(message["dtype"])],
             device=torch.device(message["device"]),
+            kv_dtype=message["kv_dtype"],
             emulate=StageEmulation(**message["emulate"]) if message["emulate"] else None,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
@@ -121,6 +122,7 @@ class Worker:
                 sequence["capacity_tokens"],
                 sequence["prompt_tokens"],
                 SamplingParams(**sampling),
+                kv_offload=sequence["kv_offload"],
             )
 
     def _copy(self, message: Message) -> None:

@@ -23,6 +23,7 @@ from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed, error_class
 from engine.core.generation import FinishReason, Sampled, TokenLogprobs
 from engine.core.ids import SessionId
+from engine.core.kv_room import KvDtype
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.protocol.frames import Dtype, Row
@@ -50,6 +51,7 @@ class LoadOrder:
     """0: torch's own choice."""
     region_bytes: int
     """Size of each shared region: the hidden states of the largest forward pass."""
+    kv_dtype: KvDtype = "auto"
     emulate: StageEmulation | None = None
 
 
@@ -160,6 +162,7 @@ class WorkerProcess:
                     "dtype": int(order.dtype),
                     "device": order.device,
                     "threads": order.threads,
+                    "kv_dtype": order.kv_dtype,
                     "emulate": order.emulate.model_dump() if order.emulate else None,
                 },
                 lambda answer: None,

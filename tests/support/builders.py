@@ -18,6 +18,7 @@ def stage_info(
     *,
     state: StageState = StageState.ONLINE,
     kv_free_tokens: int = 10_000,
+    kv_ram_free_tokens: int = 10_000,
     decode_tokens_per_s: float = 0.0,
 ) -> StageInfo:
     """A stage's announcement."""
@@ -26,6 +27,7 @@ def stage_info(
         span=Span(start, end),
         state=state,
         kv_free_tokens=kv_free_tokens,
+        kv_ram_free_tokens=kv_ram_free_tokens,
         decode_tokens_per_s=decode_tokens_per_s,
         addresses=(),
         version="test",

@@ -62,10 +62,11 @@ class LocalSwarm:
                 stage.peer,
                 stage.order.span,
                 StageState.ONLINE,
-                stage.handler.kv_tokens[0],
+                stage.handler.kv_tokens[0].device,
                 0.0,
                 (),
                 "test",
+                kv_ram_free_tokens=stage.handler.kv_tokens[0].ram,
             )
             for stage in self.stages
             if not stage.serving.done()

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from engine.core.ids import SessionId
+from engine.core.kv_room import KvDtype
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.models.layout import read_spec
@@ -32,19 +33,41 @@ def stage(
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device = CPU,
+    kv_dtype: KvDtype = "auto",
 ) -> Stage:
     """Load blocks `[start, end)` of the model; all of them without bounds."""
     spec = read_spec(directory, "tiny@0")
     span = Span(start, spec.num_hidden_layers if end is None else end)
     return Stage(
-        directory, spec, span, dtype=dtype, device=device, progress=lambda _done, _total: None
+        directory,
+        spec,
+        span,
+        dtype=dtype,
+        device=device,
+        kv_dtype=kv_dtype,
+        progress=lambda _done, _total: None,
     )
 
 
 class Chain:
-    """Stages that cover a model, driven like one."""
+    """Stages that cover a model, driven like one.
 
-    def __init__(self, directory: Path, cuts: Sequence[int] = (), **options: Any) -> None:
+    Args:
+        directory: The model's files.
+        cuts: Where stages begin, but for the first one.
+        kv_offload: The share of each sequence's cache that lies in RAM.
+        options: For `stage`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        cuts: Sequence[int] = (),
+        *,
+        kv_offload: float = 0.0,
+        **options: Any,
+    ) -> None:
+        self.kv_offload = kv_offload
         num_blocks = read_spec(directory, "tiny@0").num_hidden_layers
         bounds = [0, *cuts, num_blocks]
         self.spans = [Span(a, b) for a, b in pairwise(bounds)]
@@ -59,7 +82,14 @@ class Chain:
     ) -> None:
         """Open a sequence in every stage."""
         for span, part in zip(self.spans, self.stages, strict=True):
-            part.open(SessionId(session), span, capacity, prompt_tokens, sampling)
+            part.open(
+                SessionId(session),
+                span,
+                capacity,
+                prompt_tokens,
+                sampling,
+                kv_offload=self.kv_offload,
+            )
 
     def step(self, *rows: tuple[int, int, Sequence[int]], sample: bool = True) -> list[Sampled]:
         """Run rows of (session, position, ids) through all stages in one pass."""

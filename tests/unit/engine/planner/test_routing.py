@@ -60,6 +60,12 @@ def test_full_stage_is_the_last_choice_but_a_choice() -> None:
     assert find_route(snapshot(8, full), need_tokens=100).first == "a"
 
 
+def test_stage_without_room_in_ram_is_the_last_choice_for_those_who_want_it() -> None:
+    full, free = stage_info("a", 0, 8, kv_ram_free_tokens=5), stage_info("b", 0, 8)
+    assert find_route(snapshot(8, full, free), need_ram_tokens=100).first == "b"
+    assert find_route(snapshot(8, full, free), need_tokens=100).first == "a"
+
+
 @pytest.mark.parametrize("state", [StageState.JOINING, StageState.DRAINING, StageState.OFFLINE])
 def test_only_online_stages_are_used(state: StageState) -> None:
     swarm = snapshot(8, stage_info("a", 0, 8, state=state))

@@ -11,13 +11,14 @@ from engine.server.sessions import SessionTable
 ME, CLIENT = PeerId("me"), PeerId("client")
 
 
-def table(*, budget_tokens: int = 100) -> SessionTable:
+def table(*, budget_tokens: int = 100, ram_tokens: int = 50) -> SessionTable:
     return SessionTable(
         local_peer=ME,
         model_id="m@1",
         num_blocks=4,
         span=Span(2, 4),
         kv_budget_bytes=budget_tokens * 10 * 2,
+        kv_ram_budget_bytes=ram_tokens * 10 * 2,
         block_token_bytes=10,
         lease_s=30.0,
     )
@@ -28,6 +29,7 @@ def request(
     model: str = "m@1",
     hops: tuple[tuple[str, int, int], ...] | None = None,
     first_session: int = 0,
+    kv_offload: float = 0.0,
 ) -> OpenRequest:
     hops = hops or (("other", 0, 2), ("me", 2, 4))
     return OpenRequest(
@@ -40,6 +42,7 @@ def request(
                 capacity_tokens=capacity,
                 prompt_tokens=1,
                 sampling=SamplingMessage(),
+                kv_offload=kv_offload,
             )
             for n, capacity in enumerate(capacities)
         ),
@@ -49,9 +52,9 @@ def request(
 def test_room_is_reserved_at_opening_and_given_back_at_closing() -> None:
     sessions = table(budget_tokens=100)
     sessions.open(request(60, 30), CLIENT, 0.0)
-    assert sessions.free_tokens == 10
+    assert sessions.free_tokens == (10, 50)
     sessions.close([SessionId(0)], CLIENT)
-    assert sessions.free_tokens == 70
+    assert sessions.free_tokens == (70, 50)
 
 
 def test_request_that_does_not_fit_reserves_nothing() -> None:
@@ -59,12 +62,34 @@ def test_request_that_does_not_fit_reserves_nothing() -> None:
     sessions.open(request(60), CLIENT, 0.0)
     with pytest.raises(CacheFull, match="40 are free"):
         sessions.open(request(30, 30, first_session=5), PeerId("second"), 0.0)
-    assert sessions.free_tokens == 40
+    assert sessions.free_tokens == (40, 50)
 
 
 def test_request_that_can_never_fit_is_told_the_limit() -> None:
     with pytest.raises(StageRefused, match="room for 100 in all"):
         table(budget_tokens=100).open(request(101), CLIENT, 0.0)
+
+
+def test_the_share_that_lies_in_ram_takes_no_room_on_the_device() -> None:
+    sessions = table(budget_tokens=100, ram_tokens=50)
+    sessions.open(request(60, kv_offload=0.35), CLIENT, 0.0)
+    assert sessions.free_tokens == (100 - 39, 50 - 21)
+    sessions.open(request(20, first_session=5, kv_offload=1), CLIENT, 0.0)
+    assert sessions.free_tokens == (61, 9)
+    sessions.close([SessionId(0), SessionId(5)], CLIENT)
+    assert sessions.free_tokens == sessions.total_tokens == (100, 50)
+
+
+def test_request_that_does_not_fit_in_ram_is_told_so_and_reserves_nothing() -> None:
+    sessions = table(budget_tokens=100, ram_tokens=50)
+    with pytest.raises(StageRefused, match=r"room for 50 there in all; lower client\.kv_offload"):
+        sessions.open(request(60, kv_offload=1), CLIENT, 0.0)
+    sessions.open(request(30, kv_offload=1), CLIENT, 0.0)
+    with pytest.raises(CacheFull, match=r"in RAM .* \(20 are free there\)"):
+        sessions.open(request(60, first_session=5, kv_offload=0.5), CLIENT, 0.0)
+    assert sessions.free_tokens == (100, 20)
+    with pytest.raises(StageRefused, match="room for 0 there in all"):
+        table(ram_tokens=0).open(request(10, kv_offload=0.5), CLIENT, 0.0)
 
 
 def test_lease_lapses_unless_renewed() -> None:
@@ -74,7 +99,7 @@ def test_lease_lapses_unless_renewed() -> None:
     sessions.keep([SessionId(0)], CLIENT, 29.0)
     assert sessions.expired(58.0) == []
     assert [session.id for session in sessions.expired(59.0)] == [0]
-    assert sessions.free_tokens == 100
+    assert sessions.free_tokens == (100, 50)
 
 
 def test_stranger_can_neither_close_nor_renew() -> None:
