@@ -18,6 +18,7 @@ from engine.client.client import Client
 from engine.config import ClientConfig, StageConfig
 from engine.core.errors import CacheFull, ContextTooLong, EngineError, StageRefused
 from engine.core.generation import FinishReason
+from engine.core.kv_room import kv_room
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
@@ -211,6 +212,33 @@ async def test_request_that_waits_too_long_is_told_why(whole: LocalSwarm) -> Non
         await anext(generation)
         with pytest.raises(CacheFull, match="No KV room"):
             await collect(hurried, [PROMPTS[0]], [greedy(400)])
+
+
+async def test_a_share_of_the_cache_in_ram_changes_no_token_and_takes_room_there(
+    tiny: Path, three: LocalSwarm
+) -> None:
+    config = ClientConfig(kv_offload=0.5)
+    client = three.client(await three.node("offloading"), config)
+    totals = [stage.handler.kv_tokens[1] for stage in three.stages]
+    answers: list[list[int]] = [[] for _ in PROMPTS]
+    async for index, event in client.generate(PROMPTS, [greedy(12)] * len(PROMPTS)):
+        answers[index].append(event.id)
+        if sum(map(len, answers)) == 1:
+            near, far = kv_room(len(PROMPTS[1]) + 12, 0.5)
+            for stage, total in zip(three.stages, totals, strict=True):
+                free = stage.handler.kv_tokens[0]
+                assert total.device - free.device > near
+                assert total.ram - free.ram > far
+    assert answers == [reference(tiny, prompt, 12) for prompt in PROMPTS]
+    await idle(three)
+    assert [stage.handler.kv_tokens[0].ram for stage in three.stages] == [t.ram for t in totals]
+
+
+async def test_share_in_ram_that_no_stage_has_room_for_is_refused(tiny: Path) -> None:
+    config, client = StageConfig(kv_ram_budget_bytes=0), ClientConfig(kv_offload=0.5)
+    async with local_swarm(tiny, *WHOLE, config=config, client=client) as swarm:
+        with pytest.raises(StageRefused, match=r"lower client\.kv_offload"):
+            await collect(await swarm.add_client(), PROMPTS[:1], [greedy(5)])
 
 
 async def test_prompt_beyond_the_context_is_refused_with_both_numbers(whole: LocalSwarm) -> None:
