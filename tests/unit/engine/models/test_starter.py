@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
 from engine.core.plans import Span
 from engine.models.starter import ensure_starter, starter_model_id
-from engine.models.tokenizer import ChatTokenizer
 from engine.models.storage import sha256_of_file
+from engine.models.tokenizer import ChatTokenizer
 from engine.models.weights import load_tensors
 
 
