@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.client.batch import Batch, Failure, Sequence
 from engine.client.patience import Patience
-from engine.client.prefixes import Beginning, agreed_tokens, beginnings
+from engine.client.prefixes import Beginning, beginnings
 from engine.config import ClientConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -252,9 +252,7 @@ class Client:
         """Open the sequences at every stage; returns the shortest lease in seconds."""
         snapshot = self._view.snapshot()
         pass_rows = self._pass_rows(route, snapshot, len(sequences))
-        begin = [Beginning()] * len(sequences)
-        if use is not PrefixUse.NONE:
-            begin = beginnings([s.ids for s in sequences], forks=attempt == 0)
+        begin = self._beginnings(route, sequences, attempt, use)
         messages = tuple(
             SequenceMessage(
                 session=s.session,
@@ -263,7 +261,7 @@ class Client:
                 sampling=SamplingMessage.of(s.sampling),
                 kv_offload=self._config.kv_offload,
                 prefix_digests=b.digests,
-                fork_of=None if b.fork_of is None else sequences[b.fork_of].session,
+                fork_of=b.fork_of,
                 fork_tokens=b.fork_tokens,
             )
             for s, b in zip(sequences, begin, strict=True)
@@ -310,8 +308,25 @@ class Client:
             offers = [
                 r.reused_tokens[place] if place < len(r.reused_tokens) else 0 for r in replies
             ]
-            sequence.reused_tokens = agreed_tokens(beginning, len(sequence.ids), offers)
+            sequence.reused_tokens = min(beginning.agreed_tokens(offers), len(sequence.ids) - 1)
         return max(1.0, min(reply.lease_s for reply in replies))
+
+    def _beginnings(
+        self, route: Route, sequences: list[Sequence], attempt: int, use: PrefixUse
+    ) -> list[Beginning]:
+        """What the sequences need not compute, as far as we know."""
+        if use is PrefixUse.NONE:
+            return [Beginning()] * len(sequences)
+        new = [(sequence.session, sequence.ids) for sequence in sequences]
+        if attempt:  # another one may have failed them the first time
+            return [beginnings([sequence], ())[0] for sequence in new]
+        known = dict(new)
+        live = [
+            (session, batch.sequences[session].ids)
+            for session, batch in self._batches.items()
+            if session not in known and self._routes[session] == route and not batch.has_failed
+        ]
+        return beginnings(new, live)
 
     def _pass_rows(self, route: Route, snapshot: SwarmSnapshot, batch_size: int) -> int:
         """Rows of a micro-batch."""

@@ -97,7 +97,7 @@ class SequenceMessage(Message):
     prefix_digests: tuple[_Digest, ...] = Field(default=(), max_length=MAX_MARKS)
     """At the marks of its ids (`engine.protocol.prefixes`): what was computed before is reused."""
     fork_of: _U64 | None = None
-    """A session of the same request that begins alike: take over what it is about to compute."""
+    """Another session of the client that begins alike: take over what it has computed or will."""
     fork_tokens: int = Field(default=0, ge=0, lt=1 << 31)
     """How many tokens both begin with."""
 

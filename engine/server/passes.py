@@ -113,11 +113,16 @@ class Passes:
 
     def computed_tokens(self, session: Session) -> int:
         """First tokens of a session that a message to the worker will find computed."""
+        if self._forks.is_waiting(session.id):
+            return 0
         return max(0, session.position - self.waiting_tokens(session))
 
     def _let_go(self, source: SessionId, computed_tokens: int) -> None:
         for fork in self._forks.ready(source, computed_tokens):
             self._worker.copy_prefix(fork.session, source, fork.tokens)
+            ours, theirs = self._table.get(fork.session), self._table.get(source)
+            if ours is not None and theirs is not None:
+                ours.begins_with(theirs, fork.tokens)
             for work in fork.rows:
                 self._scheduler.add(work)
                 self._wake.set()

@@ -122,20 +122,20 @@ class PrefixReuse:
         self, session: Session, sequence: SequenceMessage, use: PrefixUse, now_s: float
     ) -> None:
         session.prefixes = use
-        if use is PrefixUse.NONE or sequence.fork_of is not None:
+        if use is PrefixUse.NONE:
             return
         session.ids = np.zeros(session.capacity_tokens, np.int32)
         shares = use is PrefixUse.SHARED
         match = self._index.find(
             session.owner, session.way, sequence.prefix_digests, now_s, shares=shares
         )
-        if match is None or match.tokens >= session.capacity_tokens:
+        if match is None or not sequence.fork_tokens <= match.tokens < session.capacity_tokens:
             return
         session.reused_from, session.position = match.entry.session, match.tokens
         session.ids[: match.tokens] = match.entry.ids[: match.tokens]
 
     def _fork(self, session: Session, sequence: SequenceMessage) -> None:
-        if sequence.fork_of is None:
+        if sequence.fork_of is None or session.reused_from is not None:
             return
         source, tokens = self._table.get(SessionId(sequence.fork_of)), sequence.fork_tokens
         if (
@@ -146,14 +146,15 @@ class PrefixReuse:
             or tokens >= session.capacity_tokens
         ):
             return
-        session.position = tokens
+        session.position = session.forked_tokens = tokens
         self._passes.fork(session, source, tokens)
 
     def _entry(self, session: Session) -> Entry | None:
         """What is worth keeping of a session that has ended."""
         computed = self._passes.computed_tokens(session)
         tokens = max(marks(computed), default=0)
-        if session.ids is None or not tokens:
+        # Of rows that differ in little, one is enough.
+        if session.ids is None or not tokens or session.forked_tokens > computed // 2:
             return None
         ids = session.ids[:tokens].copy()
         return Entry(

@@ -45,8 +45,17 @@ class Session:
     prefixes: PrefixUse = PrefixUse.NONE
     reused_from: SessionId | None = None
     """What its first tokens were taken from."""
+    forked_tokens: int = 0
+    """What it takes over from another open session."""
     ids: npt.NDArray[np.int32] | None = None
     """[capacity]: of the tokens that have arrived or are reused; None when nobody will ask."""
+
+    def begins_with(self, other: Session, tokens: int) -> None:
+        """Take note that the first tokens are another one's."""
+        if other.ids is None:
+            self.ids = None
+        elif self.ids is not None:
+            self.ids[:tokens] = other.ids[:tokens]
 
     @property
     def span(self) -> Span:

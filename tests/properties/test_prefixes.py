@@ -110,21 +110,24 @@ def test_digests_agree_exactly_as_far_as_the_ids_do(one, other):
     assert alike == [mark <= shared for mark, _ in zip(marks(1 << 20), alike, strict=False)]
 
 
-@given(st.lists(st.tuples(sequences, st.integers(0, 40)), min_size=1, max_size=8))
-def test_each_fork_shares_as_much_as_anybody_and_waits_for_no_more(drawn):
+@given(
+    st.lists(st.tuples(sequences, st.integers(0, 40)), min_size=1, max_size=8), st.integers(0, 4)
+)
+def test_each_fork_shares_as_much_as_anybody_and_waits_for_no_more(drawn, num_live):
     rows = [ids[: max(1, len(ids) - cut)] for ids, cut in drawn]
-    forks = plan_forks(rows)
-    for index, fork in enumerate(forks):
+    named = [(SessionId(number), row) for number, row in enumerate(rows)]
+    live, new = named[:num_live], named[num_live:]
+    forks = dict(zip([session for session, _ in new], plan_forks(new, live), strict=True))
+    for session, fork in forks.items():
         if fork is None:
             continue
         source, tokens = fork
-        assert MARK_TOKENS <= tokens < len(rows[index])
-        assert rows[source][:tokens] == rows[index][:tokens]
-        above = forks[source]
+        assert MARK_TOKENS <= tokens < len(rows[session])
+        assert rows[source][:tokens] == rows[session][:tokens]
+        above = forks.get(source)
         assert above is None or above[1] < tokens
     # What is computed is what is different, but for the last token of every row.
-    beginnings = {tuple(row[:n]) for row in rows for n in range(1, len(row) + 1)}
-    computed = sum(
-        len(row) - (fork[1] if fork else 0) for row, fork in zip(rows, forks, strict=True)
-    )
-    assert computed <= len(beginnings) + MARK_TOKENS * len(rows)
+    known = {tuple(row[:n]) for _, row in live for n in range(1, len(row) + 1)}
+    beginnings = {tuple(row[:n]) for _, row in new for n in range(1, len(row) + 1)} - known
+    computed = sum(len(rows[s]) - (fork[1] if fork else 0) for s, fork in forks.items())
+    assert computed <= len(beginnings) + MARK_TOKENS * len(new)

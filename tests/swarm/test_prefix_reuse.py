@@ -87,6 +87,13 @@ async def ask(
     return events
 
 
+async def fill(client: Client) -> None:
+    """Take all the room of both stages for a moment, so that nothing is kept."""
+    all_of_it = SamplingParams(max_new_tokens=2048 - 1)
+    async with contextlib.aclosing(client.generate([[1]], [all_of_it])) as generation:
+        await anext(generation)
+
+
 def ids(events: list[list[TokenEvent]]) -> list[list[int]]:
     return [[event.id for event in row] for row in events]
 
@@ -146,6 +153,33 @@ async def test_choices_of_one_prompt_compute_it_once(two: LocalSwarm, client: Cl
     assert shared.computed == [90 + 3 + 4 * 5] * 2
 
 
+async def test_answers_that_run_at_the_same_time_share_their_beginning(
+    two: LocalSwarm, client: Client
+) -> None:
+    words, long = prompt(100, seed=20), SamplingParams(max_new_tokens=200)
+    second = [*words, *prompt(30, seed=21)]
+    expected = ids(await ask(client, [second], use=PrefixUse.NONE))
+    with Counted(two) as beside:
+        async with contextlib.aclosing(client.generate([words], [long])) as generation:
+            await anext(generation)
+            assert ids(await ask(client, [second])) == expected
+    assert beside.reused == [100, 100]
+
+
+async def test_each_of_many_chats_goes_on_from_its_own_last_turn(
+    two: LocalSwarm, client: Client
+) -> None:
+    await fill(client)
+    system = prompt(40, seed=22)
+    first = [[*system, *prompt(90, seed=30 + n)] for n in range(3)]
+    answers = ids(await ask(client, first))
+    second = [[*row, *answer, 7, 8, 9] for row, answer in zip(first, answers, strict=True)]
+    expected = ids(await ask(client, second, use=PrefixUse.NONE))
+    events = await ask(client, second)
+    assert ids(events) == expected
+    assert [row[0].reused_tokens for row in events] == [128, 128, 128]
+
+
 async def test_others_find_nothing_unless_both_share(two: LocalSwarm) -> None:
     words = prompt(80, seed=6)
     private, stranger = [await two.add_client(name) for name in ("private", "stranger")]
@@ -165,10 +199,7 @@ async def test_others_find_nothing_unless_both_share(two: LocalSwarm) -> None:
 async def test_what_is_kept_gives_way_to_a_session(two: LocalSwarm, client: Client) -> None:
     words = prompt(120, seed=7)
     expected = ids(await ask(client, [words]))
-    big = SamplingParams(max_new_tokens=2048 - 34)
-    async with contextlib.aclosing(client.generate([prompt(34, seed=8)], [big])) as generation:
-        await anext(generation)
-        assert two.stages[0].handler.kv_tokens[0].device == 0
+    await fill(client)
     with Counted(two) as again:
         assert ids(await ask(client, [words])) == expected
     assert again.reused == [0, 0]
