@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -27,6 +27,10 @@ class BenchFailed(EngineError):
     """A measurement that could not be made."""
 
     code = "bench_failed"
+
+
+class OrderFailed(BenchFailed):
+    """A program could not do what it was asked, and goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +122,55 @@ class Child:
         if program.listens_at is not None:
             await self.answer("up", limit_s)
 
-    async def ask(self, question: Mapping[str, object], limit_s: float) -> dict[str, Any]:
+    async def ask(
+        self,
+        question: Mapping[str, object],
+        limit_s: float,
+        on_reached: Callable[[Any], None] | None = None,
+    ) -> Any:
         """Send the program a line and return its result.
 
+        Args:
+            question: The line.
+            limit_s: For each answer.
+            on_reached: Hears each `reached` that comes before the result.
+
         Raises:
-            BenchFailed: It failed, ended or took too long.
+            OrderFailed: It could not do it.
+            BenchFailed: It ended or took too long.
         """
         self._order({"op": "tell", "line": json.dumps(question)})
-        result: dict[str, Any] = (await self.answer("result", limit_s))["result"]
-        return result
+        while True:
+            answer = await self.answer(("result", "failed", "reached"), limit_s)
+            if "reached" in answer:
+                assert on_reached is not None, "nobody asked for notices"
+                on_reached(answer["reached"])
+            elif "failed" in answer:
+                raise OrderFailed(f"{self.name}: {answer['failed']}")
+            else:
+                return answer["result"]
 
-    async def answer(self, key: str, limit_s: float) -> dict[str, Any]:
-        """The next answer, which must have `key`.
+    async def kill(self) -> None:
+        """Kill the program with all its children; another one can be started then.
+
+        Raises:
+            BenchFailed: The host does not answer.
+        """
+        self._order({"op": "kill"})
+        await self.answer("killed", HELLO_LIMIT_S)
+
+    async def resident_bytes(self) -> dict[str, int]:
+        """Resident size of the program's own processes (`engine`) and of `others` it started.
+
+        Raises:
+            BenchFailed: The host does not answer.
+        """
+        self._order({"op": "memory"})
+        memory: dict[str, int] = (await self.answer("memory", HELLO_LIMIT_S))["memory"]
+        return memory
+
+    async def answer(self, key: str | Sequence[str], limit_s: float) -> dict[str, Any]:
+        """The next answer, which must have `key`, or one of them.
 
         Raises:
             BenchFailed: An error came instead, or the program ended, or it took too long.
@@ -142,7 +183,8 @@ class Child:
                 answer = coming.result()
                 if "error" in answer:
                     raise BenchFailed(f"{self.name}: {answer['error']}")
-                assert key in answer, f"{self.name} answered {list(answer)}, not {key}"
+                keys = {key} if isinstance(key, str) else set(key)
+                assert keys & answer.keys(), f"{self.name} answered {list(answer)}, not {key}"
                 return answer
         finally:
             coming.cancel()
@@ -229,6 +271,11 @@ class Children:
         child = await Child.launch(name, prefix, self._cores)
         self._all.append(child)
         return child
+
+    async def end(self, child: Child) -> None:
+        """End one of them before the others."""
+        self._all.remove(child)
+        await child.end(keep=False)
 
     async def first(self, work: Coroutine[Any, Any, T]) -> T:
         """The outcome of `work`, unless one of the programs ends before.

@@ -1,7 +1,8 @@
-"""The measured client: joins the swarm without holding blocks, generates, and notes every arrival.
+"""The measured client: joins the swarm without holding blocks, and does what it is told.
 
 `python -m engine.bench.client SPEC.json`: the spec says which swarm, then each JSON line on
-standard input is one generation (`engine.bench.answering`).
+standard input is an order (`engine.bench.specs`), answered by `result` or, with a sentence,
+`failed`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from engine.bench.answering import Lines
-from engine.bench.measured import Counters, Measured, hash_ids
-from engine.bench.specs import ClientSpec, Question
-from engine.client.client import Client
+from engine.bench.crowd import crowd
+from engine.bench.generating import GenerationWatch
+from engine.bench.specs import CLIENT_ORDERS, AwaitPeers, ClientSpec, Crowd, Question
 from engine.config import Config
 from engine.core.clock import Clock, SystemClock
-from engine.core.errors import EngineError, NoRoute, PeerUnreachable
-from engine.core.plans import Route
-from engine.core.sampling_params import SamplingParams
+from engine.core.errors import EngineError, PeerUnreachable, StageTimedOut
+from engine.core.ids import PeerId
+from engine.core.snapshot import StageState
 from engine.localapi.running import Home
 from engine.node import compute
 from engine.node.membership import Joined, Membership, Serving
@@ -52,9 +54,39 @@ async def run(spec: ClientSpec, lines: Lines) -> None:
             await _await_route(serving, spec.stages)
         lines.say("ready", True)
         while (line := await asyncio.to_thread(lines.read)) is not None:
-            question = Question.model_validate(line)
-            measured = await _measure(serving.client, joined, question, clock)
-            lines.say("result", measured.model_dump())
+            try:
+                lines.say("result", await _obey(line, serving, joined, clock, lines))
+            except EngineError as error:
+                lines.say("failed", str(error))
+
+
+async def _obey(
+    line: dict[str, Any], serving: Serving, joined: Joined, clock: Clock, lines: Lines
+) -> object:
+    order = CLIENT_ORDERS.validate_python(line)
+    if isinstance(order, Question):
+        watch = GenerationWatch(serving.client, joined.links, clock, lines)
+        return (await watch.generate(order)).model_dump()
+    if isinstance(order, Crowd):
+        return (await crowd(serving.client, order, clock)).model_dump()
+    await _await_peers(serving, order)
+    return True
+
+
+async def _await_peers(serving: Serving, order: AwaitPeers) -> None:
+    def are_online() -> bool:
+        snapshot = serving.directory.snapshot()
+        stages = [snapshot.stage(PeerId(peer)) for peer in order.peers]
+        return all(stage and stage.state is StageState.ONLINE for stage in stages)
+
+    try:
+        async with asyncio.timeout(order.limit_s):
+            while not are_online():
+                await asyncio.sleep(_POLL_S)
+                with contextlib.suppress(PeerUnreachable):  # looked at again in a moment
+                    await serving.directory.refresh()
+    except TimeoutError as error:
+        raise StageTimedOut(f"No spare stage came online in {order.limit_s:.0f} s.") from error
 
 
 @contextlib.asynccontextmanager
@@ -81,41 +113,6 @@ async def _await_route(serving: Serving, num_stages: int) -> None:
         await asyncio.sleep(_POLL_S)
         with contextlib.suppress(PeerUnreachable):  # looked at again in a moment
             await serving.directory.refresh()
-
-
-async def _measure(client: Client, joined: Joined, question: Question, clock: Clock) -> Measured:
-    route = client.route()
-    if route is None:
-        raise NoRoute("The stages no longer cover every block; look at their logs.")
-    params = [SamplingParams(max_new_tokens=question.new_tokens)] * len(question.prompts)
-    arrivals_s: list[list[float]] = [[] for _ in question.prompts]
-    ids: list[list[int]] = [[] for _ in question.prompts]
-    prefilling = len(question.prompts)
-    steady: asyncio.Task[Counters] | None = None
-    started_s = clock.monotonic_s()
-    async for index, event in client.generate(question.prompts, params):
-        arrivals_s[index].append(clock.monotonic_s())
-        ids[index].append(event.id)
-        prefilling -= len(ids[index]) == 1
-        if not prefilling and steady is None:
-            # Beside the generation, which must not wait for it.
-            steady = asyncio.create_task(_counters(client, joined, route))
-    assert steady is not None, "every sequence has a first token"
-    return Measured(
-        started_s=started_s,
-        arrivals_s=tuple(map(tuple, arrivals_s)),
-        ids_sha256=hash_ids(ids),
-        client=client.local_peer,
-        hops=tuple(hop.peer for hop in route.hops),
-        before=await steady,
-        after=await _counters(client, joined, route),
-    )
-
-
-async def _counters(client: Client, joined: Joined, route: Route) -> Counters:
-    stages = await asyncio.gather(*(client.stats(hop.peer) for hop in route.hops))
-    sent = {str(peer): count for peer, count in joined.links.sent_bytes().items()}
-    return Counters(stages=tuple(stages), client_sent_bytes=sent)
 
 
 def main(words: Sequence[str]) -> int:

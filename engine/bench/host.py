@@ -8,10 +8,13 @@ the end of that stream ends the program too: that reaches through ssh, where sig
     {"op": "start", "words": ["engine", …], "files": {path: base64}, "environment": {…},
      "talks": bool, "listens_at": [host, port] | null}
     {"op": "tell", "line": "…"}                      for the program's standard input
+    {"op": "memory"}
+    {"op": "kill"}                                   at once, with all its children
     {"op": "end", "keep": bool}
 
 In `words`, `{home}` is the folder made here. Answers are JSON lines: `hello`, `up` once something
-listens at the address, and `ended`. A program that talks has our standard output as its own.
+listens at the address, `memory`, `killed` (then another program can start), and `ended`. A program
+that talks has our standard output as its own.
 Standard library only, so that it starts at once on every machine.
 """
 
@@ -61,6 +64,10 @@ class Host:
                 self._start(order)
             case "tell":
                 self._tell(order["line"])
+            case "memory":
+                self._say({"memory": self._memory()})
+            case "kill":
+                self._kill()
             case "end":
                 self.end(keep=order["keep"])
                 return False
@@ -79,11 +86,34 @@ class Host:
             try:
                 program.wait(END_LIMIT_S)
             except subprocess.TimeoutExpired:
-                program.kill()
+                _kill_group(program.pid)
                 program.wait()
         self._say_ended()
         if self._home is not None and not keep:
             shutil.rmtree(self._home, ignore_errors=True)
+
+    def _kill(self) -> None:
+        assert self._program is not None, "nothing was started"
+        assert self._home is not None
+        program, self._program = self._program, None  # `_watch` shall not report it
+        _kill_group(program.pid)
+        program.wait()
+        shutil.rmtree(self._home, ignore_errors=True)
+        self._say({"killed": True})
+
+    def _memory(self) -> dict[str, int]:
+        """Resident bytes of the engine's own processes, and of others that it started."""
+        assert self._program is not None, "nothing was started"
+        resident = {"engine": 0, "others": 0}
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if os.getpgid(int(folder.name)) != self._program.pid:
+                    continue
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                pages = int((folder / "statm").read_text("ascii").split()[1])
+                ours = any(word.startswith(b"engine") for word in words)
+                resident["engine" if ours else "others"] += pages * os.sysconf("SC_PAGE_SIZE")
+        return resident
 
     def _hello(self, cores: list[int] | None) -> None:
         if cores is not None:
@@ -118,6 +148,7 @@ class Host:
                 stdout=None if talks else log,
                 stderr=log,
                 env={**os.environ, **order["environment"], "SHOAL_HOME": str(self._home)},
+                process_group=0,
                 preexec_fn=death_signal(),
             )
         threading.Thread(target=self._watch, args=(self._program,), daemon=True).start()
@@ -134,7 +165,7 @@ class Host:
 
     def _watch(self, program: subprocess.Popen[bytes]) -> None:
         program.wait()
-        if not self._ending.is_set():
+        if self._program is program and not self._ending.is_set():
             self._say_ended()
 
     def _await_listener(self, address: tuple[str, int]) -> None:
@@ -179,6 +210,11 @@ def _tail(path: Path) -> list[str]:
     except OSError:
         return []
     return [line for line in text.splitlines() if line.strip()]
+
+
+def _kill_group(leader_pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader_pid, signal.SIGKILL)
 
 
 def _machine() -> str:

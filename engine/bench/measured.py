@@ -42,6 +42,22 @@ class Measured(BaseModel):
     """When every sequence had its first token: the steady part begins."""
     after: Counters | None = None
     """When all had ended."""
+    reached_s: tuple[float, ...] = ()
+    """When as many tokens had come as the question's `notify_at` says."""
+    hidden_bytes: int = 0
+    """Of hidden states that the client sent or took meanwhile: there should be none."""
+
+
+class Crowded(BaseModel):
+    """Chats beside a long prompt. Times between two tokens of one chat, in seconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    before_s: list[float]
+    during_s: list[float]
+    """While the long prompt was computed."""
+    prefill_s: float
+    """From the long prompt's start to its first token."""
 
 
 def hash_ids(sequences: Iterable[Sequence[int]]) -> str:

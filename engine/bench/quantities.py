@@ -10,6 +10,8 @@ from typing import Final
 
 _BITS_PER_UNIT: Final = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _SECONDS_PER_UNIT: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_BYTES_PER_UNIT: Final = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20}
+"""As [BB] counts volumes: 416 KB are 32 rows of 6,656 numbers of two bytes."""
 _NUMBER: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-zA-Z]*)", re.ASCII)
 _MAX_CORE: Final = 4096
 
@@ -21,6 +23,18 @@ class LinkShaping:
     rate_bytes_per_s: float
     """0: unlimited."""
     delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Emulation:
+    """A large model to pretend."""
+
+    stage_s: float
+    """One pass through one stage."""
+    payload_bytes: int
+    """What a pass sends to the next stage."""
+    rows: int | None
+    """Of that pass; None: as many as the batch has."""
 
 
 def rate_bytes_per_s(text: str) -> float:
@@ -43,6 +57,64 @@ def link(text: str) -> LinkShaping:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form RATE,DELAY: 20mbit,10ms")
     delay_s = _measure(delay, _SECONDS_PER_UNIT, "a delay such as 10ms or 500us")
     return LinkShaping(rate_bytes_per_s(rate), delay_s)
+
+
+def emulation(text: str) -> Emulation:
+    """`stage=41ms,bytes=416KB[,rows=32]`, for argparse; `draft=2ms` is for `bench speculation`.
+
+    Raises:
+        argparse.ArgumentTypeError: It is something else.
+    """
+    wanted = f"{text!r} is not of the form stage=41ms,bytes=416KB[,rows=32]"
+    fields = dict(part.partition("=")[::2] for part in text.split(","))
+    if not {"stage", "bytes"} <= fields.keys() <= {"stage", "bytes", "rows", "draft"}:
+        raise argparse.ArgumentTypeError(wanted)
+    times_s = {
+        name: _measure(fields[name], _SECONDS_PER_UNIT, "a time such as 41ms")
+        for name in ("stage", "draft")
+        if name in fields
+    }
+    payload_bytes = _measure(fields["bytes"], _BYTES_PER_UNIT, "a size such as 416KB")
+    if not times_s["stage"] or not payload_bytes:
+        raise argparse.ArgumentTypeError(wanted)
+    rows = positive(fields["rows"]) if "rows" in fields else None
+    return Emulation(times_s["stage"], round(payload_bytes), rows)
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """`32` or `32,64`: whole numbers from 0 up, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is something else.
+    """
+    if not re.fullmatch(r"\d{1,6}(,\d{1,6})*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number or a list such as 8,32")
+    return tuple(dict.fromkeys(map(int, text.split(","))))
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """As `counts`, without 0.
+
+    Raises:
+        argparse.ArgumentTypeError: It is something else.
+    """
+    found = counts(text)
+    if 0 in found:
+        raise argparse.ArgumentTypeError(f"{text!r} holds a 0")
+    return found
+
+
+def share(text: str) -> float:
+    """`0.05` or `5%`: a number from 0 to 1, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is something else.
+    """
+    match = _NUMBER.fullmatch(text.strip().removesuffix("%"))
+    value = float(match[1]) / (100 if text.strip().endswith("%") else 1) if match else -1.0
+    if match is None or match[2] or not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05 or 5%")
+    return value
 
 
 def cores(text: str) -> tuple[int, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, TypeAdapter
 
 
 class ClientSpec(BaseModel):
@@ -28,7 +28,37 @@ class LocalSpec(BaseModel):
 
 
 class Question(BaseModel):
-    """One generation: prompts of equal length, and how many tokens each shall get."""
+    """One generation: prompts, and how many tokens each shall get."""
 
+    kind: Literal["generate"] = "generate"
     prompts: list[list[int]]
     new_tokens: int
+    steady: bool = True
+    """Ask the stages for their counters before and after the steady part."""
+    notify_at: list[int] = []
+    """Say `reached` when so many tokens have come, of all sequences together; ascending."""
+
+
+class AwaitPeers(BaseModel):
+    """Look at the swarm until all of these stages are online; the result is `true`."""
+
+    kind: Literal["await"] = "await"
+    peers: list[str]
+    limit_s: float
+
+
+class Crowd(BaseModel):
+    """Chats that run, and a long prompt that comes among them."""
+
+    kind: Literal["crowd"] = "crowd"
+    chats: list[list[int]]
+    """A prompt each."""
+    chat_tokens: int
+    """New tokens of a chat; then it begins again."""
+    long_prompt: list[int]
+    before_tokens: int
+    """So many of each chat are timed before the long prompt comes."""
+
+
+ClientOrder = Annotated[Question | AwaitPeers | Crowd, Field(discriminator="kind")]
+CLIENT_ORDERS: TypeAdapter[ClientOrder] = TypeAdapter(ClientOrder)

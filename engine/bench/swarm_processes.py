@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from engine.bench.children import Child, Children, Program
+from engine.bench.peer_settings import (
+    Role,
+    Settings,
+    host_and_port,
+    host_command,
+    listen_address,
+    merged,
+    stage_words,
+)
 from engine.bench.specs import ClientSpec
-from engine.core.errors import ConfigError
+from engine.core.ids import PeerId
 from engine.core.plans import Span
-from engine.models.layout import ModelFiles
 from engine.swarm import invites
 from engine.swarm.identity import load_or_create
 from engine.swarm.invites import Invite
@@ -24,9 +32,7 @@ READY_LIMIT_S = 300.0
 """Loading and joining, on machines that may be slow and busy."""
 _ROUTE_LIMIT_S = 240.0
 """The client's patience ends first, because it knows what is missing."""
-
-Settings = Mapping[str, Mapping[str, Any]]
-"""Branch → field → value."""
+_MAX_BOOTSTRAP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,139 +40,188 @@ class SwarmPlan:
     """What to start, and where."""
 
     source: str
-    files: ModelFiles
+    model_id: str
     spans: Sequence[Span]
-    settings: Settings
-    """The same for every peer."""
+    spares: Sequence[Span]
+    """What spare stages hold; each of them is also held by one of the others."""
+    settings: Callable[[Role], Settings]
     models_dir: Path
     host_exec: str | None
-    """Command that leads to host {i}: 1 to N for the stages, N + 1 for the client."""
+    """Command that leads to host {i}: 1 to N for the stages, N + 1 for the client, then spares."""
     host_addr: str | None
     """Multiaddr or IP of host {i}."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningSwarm:
-    """Stages in the order of their blocks, and the client, ready for questions."""
+@dataclass(slots=True)
+class Member:
+    """One stage, on its host."""
 
-    stages: tuple[Child, ...]
-    client: Child
+    number: int
+    """Of the host."""
+    span: Span
+    child: Child
+    address: str
+    peer: PeerId
+    key: bytes
+    """Of the identity: made beforehand, so that peers can be told of each other."""
+    is_alive: bool = True
+
+    @property
+    def bootstrap(self) -> str:
+        """Where others find it, as an invite has it."""
+        return f"{self.address}/p2p/{self.peer}"
+
+
+class RunningSwarm:
+    """Stages in the order of their blocks, then spares; and the client. Made by `start_swarm`."""
+
+    def __init__(self, children: Children, plan: SwarmPlan, members: Sequence[Member]) -> None:
+        self.members = list(members)
+        self._children = children
+        self._plan = plan
+        self._client: Child | None = None
+        self._client_peer, self._client_key = new_identity()
+        self._invite = invites.found(
+            "bench", [members[0].bootstrap], plan.source, plan.model_id, private=True
+        )
+
+    @property
+    def stages(self) -> list[Member]:
+        """Those that began as the pipeline."""
+        return self.members[: len(self._plan.spans)]
+
+    async def start(self) -> None:
+        """Start all stages and spares, but not the client.
+
+        Raises:
+            BenchFailed: One ended, failed or took too long; the text says whose log to read.
+        """
+        first, *others = self.members
+        program = replace(
+            self._stage_program(first, self._invite), listens_at=host_and_port(first.address)
+        )
+        # The others ask the first one for the way in.
+        await self._children.first(first.child.start(program, READY_LIMIT_S))
+        for member in others:
+            await member.child.start(self._stage_program(member, self._invite), READY_LIMIT_S)
+
+    async def start_client(self, settings: Settings) -> None:
+        """Start the client, with settings over the usual ones, in place of one that runs already.
+
+        Raises:
+            BenchFailed: It found no way through the stages, or ended.
+        """
+        if self._client is not None:
+            await self._children.end(self._client)
+        number = len(self._plan.spans) + 1
+        command = host_command(self._plan.host_exec, number)
+        self._client = await self._children.launch("The client", command)
+        await self._client.start(self._client_program(number, settings), READY_LIMIT_S)
+        await self._children.first(self._client.answer("ready", READY_LIMIT_S))
+
+    async def ask(
+        self, order: BaseModel, limit_s: float, on_reached: Callable[[Any], None] | None = None
+    ) -> Any:
+        """Give the client an order and return its result.
+
+        Raises:
+            OrderFailed: It could not carry it out.
+            BenchFailed: A program ended, or it took too long.
+        """
+        assert self._client is not None, "the client is started first"
+        return await self._children.first(self._client.ask(order.model_dump(), limit_s, on_reached))
+
+    async def kill(self, member: Member) -> None:
+        """Kill a stage with -9: agent, libp2p daemon and worker."""
+        member.is_alive = False
+        await member.child.kill()
+
+    async def restart(self, member: Member) -> None:
+        """Start a killed stage again, as a peer that nobody knows yet."""
+        member.peer, member.key = await asyncio.to_thread(new_identity)
+        alive = [other.bootstrap for other in self.members if other.is_alive][:_MAX_BOOTSTRAP]
+        program = self._stage_program(member, replace(self._invite, bootstrap=tuple(alive)))
+        await member.child.start(program, READY_LIMIT_S)
+        member.is_alive = True
+
+    def settings_of(self, member: Member) -> Settings:
+        """What a stage was told."""
+        return self._plan.settings(self._role(member.number, member.span))
+
+    def _stage_program(self, member: Member, invite: Invite) -> Program:
+        settings = self.settings_of(member)
+        return Program(
+            stage_words(invite.text(), member.span, member.address, settings),
+            {"data/identity.key": member.key},
+            self._environment,
+        )
+
+    def _client_program(self, number: int, extra: Settings) -> Program:
+        own: Settings = {
+            "stage": {"enabled": False},
+            "swarm": {"listen": [listen_address(self._plan.host_addr, number)]},
+        }
+        settings = merged(self._plan.settings(self._role(number, None)), extra, own)
+        spec = ClientSpec(
+            invite=self._invite.text(),
+            config=settings,
+            stages=len(self._plan.spans),
+            ready_limit_s=_ROUTE_LIMIT_S,
+        )
+        files = {
+            "spec.json": spec.model_dump_json().encode(),
+            "data/identity.key": self._client_key,
+        }
+        return Program(["engine.bench.client", "{home}/spec.json"], files, self._environment, True)
+
+    def _role(self, number: int, span: Span | None) -> Role:
+        return Role(
+            number=number,
+            span=span,
+            is_last=span is not None and span.end == self._plan.spans[-1].end,
+            client=self._client_peer,
+            first_stages=tuple(m.peer for m in self.members if m.span.start == 0),
+        )
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {"SHOAL_MODELS": str(self._plan.models_dir)}
 
 
 async def start_swarm(children: Children, plan: SwarmPlan) -> RunningSwarm:
-    """Start everything; returns when the client has found its way through all the stages.
+    """Start the stages; the client is started by the swarm's `start_client`.
 
     Raises:
         BenchFailed: A peer ended, failed or took too long; the text says whose log to read.
         ConfigError: The address template is no address.
     """
     count = len(plan.spans)
-    names = [f"Stage {number}" for number in range(1, count + 1)] + ["The client"]
-    hosts = await asyncio.gather(
+    numbers = [*range(1, count + 1), *range(count + 2, count + 2 + len(plan.spares))]
+    members = await asyncio.gather(
         *(
-            children.launch(name, _prefix(plan, number))
-            for number, name in enumerate(names, start=1)
+            _launch(children, plan, number, span, spare=number > count)
+            for number, span in zip(numbers, [*plan.spans, *plan.spares], strict=True)
         )
     )
-    *stages, client = hosts
-    addresses = [_listen_address(plan.host_addr, number) for number in range(1, count + 2)]
-    addresses[0] = _with_port(addresses[0], stages[0].free_port)
-    identity, invite = await asyncio.to_thread(_found, plan, addresses[0])
-    # The first one finds its own address in the invite, and listens there.
-    first = Program(
-        _stage_words(plan, invite, plan.spans[0]),
-        {"data/identity.key": identity},
-        _environment(plan),
-        listens_at=_host_and_port(addresses[0]),
-    )
-    # The others ask the first one for the way in.
-    await children.first(stages[0].start(first, READY_LIMIT_S))
-    for stage, span, address in zip(stages[1:], plan.spans[1:], addresses[1:-1], strict=True):
-        words = [*_stage_words(plan, invite, span), "--listen", address]
-        await stage.start(Program(words, {}, _environment(plan)), READY_LIMIT_S)
-    await client.start(_client_program(plan, invite, addresses[-1]), READY_LIMIT_S)
-    await children.first(client.answer("ready", READY_LIMIT_S))
-    return RunningSwarm(tuple(stages), client)
+    swarm = await asyncio.to_thread(RunningSwarm, children, plan, members)
+    await swarm.start()
+    return swarm
 
 
-def _prefix(plan: SwarmPlan, number: int) -> list[str]:
-    if plan.host_exec is None:
-        return []
-    return shlex.split(plan.host_exec.replace("{i}", str(number)))
+async def _launch(
+    children: Children, plan: SwarmPlan, number: int, span: Span, *, spare: bool
+) -> Member:
+    name = f"Spare {number - len(plan.spans) - 1}" if spare else f"Stage {number}"
+    child = await children.launch(name, host_command(plan.host_exec, number))
+    # A port that an invite can name: the first one's, and everybody's if they may have to be it.
+    port = child.free_port if number == 1 or plan.spares else 0
+    address = listen_address(plan.host_addr, number, port)
+    peer, key = await asyncio.to_thread(new_identity)
+    return Member(number, span, child, address, peer, key)
 
 
-def _found(plan: SwarmPlan, address: str) -> tuple[bytes, Invite]:
-    """The first stage's key, and the invite that names it as the one to ask."""
+def new_identity() -> tuple[PeerId, bytes]:
+    """A peer id, and the contents of its key file."""
     with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
         key_file = Path(folder) / "identity.key"
-        peer = load_or_create(key_file).peer_id
-        bootstrap = [f"{address}/p2p/{peer}"]
-        invite = invites.found(
-            "bench", bootstrap, plan.source, plan.files.spec.model_id, private=True
-        )
-        return key_file.read_bytes(), invite
-
-
-def _stage_words(plan: SwarmPlan, invite: Invite, span: Span) -> list[str]:
-    words = ["engine", "engine", "--invite", invite.text(), "--blocks", f"{span.start}:{span.end}"]
-    for branch, fields in plan.settings.items():
-        for field, value in fields.items():
-            words += ["--set", f"{branch}.{field}={_toml(value)}"]
-    return words
-
-
-def _environment(plan: SwarmPlan) -> dict[str, str]:
-    return {"SHOAL_MODELS": str(plan.models_dir)}
-
-
-def _client_program(plan: SwarmPlan, invite: Invite, address: str) -> Program:
-    settings = {branch: dict(fields) for branch, fields in plan.settings.items()}
-    settings.setdefault("stage", {})["enabled"] = False
-    settings.setdefault("swarm", {})["listen"] = [address]
-    spec = ClientSpec(
-        invite=invite.text(),
-        config=settings,
-        stages=len(plan.spans),
-        ready_limit_s=_ROUTE_LIMIT_S,
-    )
-    return Program(
-        ["engine.bench.client", "{home}/spec.json"],
-        {"spec.json": spec.model_dump_json().encode()},
-        _environment(plan),
-        talks=True,
-    )
-
-
-def _listen_address(template: str | None, number: int) -> str:
-    """The multiaddr that peer `number` listens on.
-
-    Raises:
-        ConfigError: The template makes none.
-    """
-    text = (template or "127.0.0.1").replace("{i}", str(number))
-    if text.startswith("/"):
-        return text
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError as error:
-        raise ConfigError(
-            f"--host-addr gives {text!r} for peer {number}, which is neither an IP address nor a "
-            "multiaddr such as /ip4/10.77.0.1/tcp/0."
-        ) from error
-    return f"/ip{address.version}/{address}/tcp/0"
-
-
-def _with_port(address: str, free_port: int) -> str:
-    """The address with a port that an invite can name."""
-    return f"{address.removesuffix('0')}{free_port}" if address.endswith("/tcp/0") else address
-
-
-def _host_and_port(address: str) -> tuple[str, int]:
-    _, _, host, _, port, *_ = address.split("/")
-    return host, int(port)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+        return load_or_create(key_file).peer_id, key_file.read_bytes()

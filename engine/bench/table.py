@@ -2,53 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from engine.bench.disturbed import Disturbance
+from engine.bench.interference import Interference
 from engine.bench.report import Run
+from engine.bench.soak import MemoryBudget, MemorySample
+from engine.bench.swarm import Report
+
+_MIB = 1 << 20
 
 
-def lines(runs: Sequence[Run], ratio: float | None) -> list[str]:
-    """The runs side by side, a line for each number."""
-    rows = [("", [run.system for run in runs])]
-    rows.append(("tokens/s, decoding", [f"{run.tokens_per_s:.2f}" for run in runs]))
-    rows.append(("  of each repeat", [_numbers(run.repeats_tokens_per_s, 1) for run in runs]))
-    rows.append(("time to first token, s", [f"{run.ttft_s:.2f}" for run in runs]))
-    rows.append(("step, median, ms", [f"{run.step_ms_median:.2f}" for run in runs]))
-    rows.extend(
-        (f"step: {part}, ms", [f"{getattr(run.step_ms, part):.2f}" for run in runs])
-        for part in ("compute", "encode", "wire", "wait")
-    )
-    rows.append(("bytes a step, each link", [_numbers(run.link_bytes_per_step, 0) for run in runs]))
-    rows.append(
-        (
-            "bytes a step, client",
-            [
-                f"{run.client_bytes_per_step:.0f} ({run.client_bytes_per_sequence_step:.0f} a row)"
-                for run in runs
-            ],
+def lines(report: Report) -> list[str]:
+    """The runs side by side, a line for each number, then what else was measured."""
+    runs, text = report.runs, []
+    if runs:
+        text += _side_by_side(runs)
+    if report.ratio is not None:
+        text.append(f"{runs[0].system} runs at {report.ratio:.3f} of {runs[1].system}'s tokens/s.")
+    if report.settings.emulate is not None:
+        emulate = report.settings.emulate
+        text.append(
+            f"Emulated: every stage waits {1e3 * emulate['stage_s']:g} ms a pass of up to "
+            f"{emulate['rows']} rows; hidden states of width {emulate['hidden_size']} are made of "
+            "recorded ones."
         )
-    )
-    rows.append(("bound, tokens/s", [_bound(run) for run in runs]))
-    rows.append(("ids, SHA-256", [run.ids_sha256[:12] for run in runs]))
+    if report.disturbance is not None:
+        text += _disturbance(report.disturbance)
+    if report.interference is not None:
+        text += _interference(report.interference)
+    text += _memory(report.memory, report.memory_budget)
+    return text
+
+
+def _side_by_side(runs: Sequence[Run]) -> list[str]:
+    rows = [(title, [cell(run) for run in runs]) for title, cell in _ROWS]
     widths = [max(len(cell) for cell in cells) for cells in zip(*(r for _, r in rows), strict=True)]
     title_width = max(len(title) for title, _ in rows)
-    text = [
+    return [
         "  ".join(
             [title.ljust(title_width)]
             + [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-        )
+        ).rstrip()
         for title, cells in rows
     ]
-    if ratio is not None:
-        text.append(f"{runs[0].system} runs at {ratio:.3f} of {runs[1].system}'s tokens/s.")
-    return text
+
+
+def _disturbance(found: Disturbance) -> Iterator[str]:
+    yield (
+        f"{found.equal} of {found.generations} generations gave the ids of the undisturbed one "
+        f"({found.reference}); {found.failed} ended with an error, {found.kills} stages were killed."
+    )
+    if found.recoveries_s:
+        yield f"pauses around kills, s: {_numbers(sorted(found.recoveries_s), 2)}"
+    yield from (f"error: {error}" for error in found.errors)
+
+
+def _interference(found: Interference) -> Iterator[str]:
+    yield (
+        f"{found.chats} chats beside a prompt of {found.long_prompt_tokens} tokens, which took "
+        f"{found.prefill_s:.1f} s; between two tokens of a chat, ms:"
+    )
+    for name, intervals in (("before", found.before_ms), ("during", found.during_ms)):
+        yield (
+            f"  {name}: median {intervals.median:.1f}, p95 {intervals.p95:.1f}, "
+            f"max {intervals.max:.1f} ({intervals.count} intervals)"
+        )
+    yield f"  during / before: median {found.ratio_median:.2f}, p95 {found.ratio_p95:.2f}"
+
+
+def _memory(samples: Sequence[MemorySample], budgets: Sequence[MemoryBudget]) -> Iterator[str]:
+    for budget in budgets:
+        own = [sample for sample in samples if sample.stage == budget.stage]
+        yield (
+            f"stage {budget.stage}, resident MiB every 10 s (budgets: KV "
+            f"{budget.kv_bytes / _MIB:.0f}, kept outputs {budget.kept_bytes / _MIB:.0f}):"
+        )
+        yield "  " + _numbers([sample.rss_bytes / _MIB for sample in own], 0)
 
 
 def _numbers(values: Sequence[float], digits: int) -> str:
     return " ".join(f"{value:.{digits}f}" for value in values) or "–"
 
 
+def _name(run: Run) -> str:
+    return f"{run.system} (emulated)" if run.emulated else run.system
+
+
+def _batch(run: Run) -> str:
+    asked = f", {run.micro_batches} asked for" if run.micro_batches else ""
+    passes = max((stage.forwards for stage in run.stages), default=0.0)
+    return f"{run.batch_size} in {passes:.1f} passes{asked}" if passes else str(run.batch_size)
+
+
+def _codec_ratios(run: Run) -> str:
+    ratios = [link.codec_ratio for link in run.links if link.codec_ratio is not None]
+    return _numbers(ratios, 3)
+
+
 def _bound(run: Run) -> str:
     if run.bound_tokens_per_s is None or run.bound_share is None:
         return "–"
     return f"{run.bound_tokens_per_s:.1f} by {run.bound_by}, reached {run.bound_share:.0%}"
+
+
+def _latency_bound(run: Run) -> str:
+    limit = run.latency_bound_tokens_per_s
+    return "–" if limit is None else f"{limit:.1f}"
+
+
+_ROWS = (
+    ("", _name),
+    ("batch", _batch),
+    ("tokens/s, decoding", lambda run: f"{run.tokens_per_s:.2f}"),
+    ("  of each repeat", lambda run: _numbers(run.repeats_tokens_per_s, 1)),
+    ("time to first token, s", lambda run: f"{run.ttft_s:.2f}"),
+    ("step, median, ms", lambda run: f"{run.step_ms_median:.2f}"),
+    ("step: compute, ms", lambda run: f"{run.step_ms.compute:.2f}"),
+    ("step: encode, ms", lambda run: f"{run.step_ms.encode:.2f}"),
+    ("step: wire, ms", lambda run: f"{run.step_ms.wire:.2f}"),
+    ("step: wait, ms", lambda run: f"{run.step_ms.wait:.2f}"),
+    ("bytes a step, each link", lambda run: _numbers(run.link_bytes_per_step, 0)),
+    (
+        "bytes a row, each link",
+        lambda run: _numbers([link.bytes_per_row for link in run.links], 0),
+    ),
+    ("encoded / raw, each link", _codec_ratios),
+    (
+        "bytes a step, client",
+        lambda run: (
+            f"{run.client_bytes_per_step:.0f} ({run.client_bytes_per_sequence_step:.0f} a row)"
+        ),
+    ),
+    ("bytes of hidden states, client", lambda run: str(run.client_activation_bytes)),
+    ("bound, tokens/s", _bound),
+    ("by the ring's delay, tokens/s", _latency_bound),
+    ("ids, SHA-256", lambda run: run.ids_sha256[:12]),
+)

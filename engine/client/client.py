@@ -170,6 +170,11 @@ class Client:
         """Our own id."""
         return self._links.local_peer
 
+    @property
+    def routes_in_use(self) -> tuple[Route, ...]:
+        """Those of the requests that run now."""
+        return tuple(dict.fromkeys(self._routes.values()))
+
     def route(self) -> Route | None:
         """The route that a request would take now; None when there is none."""
         try:

@@ -2,7 +2,17 @@ import argparse
 
 import pytest
 
-from engine.bench.quantities import LinkShaping, cores, link, rate_bytes_per_s
+from engine.bench.quantities import (
+    Emulation,
+    LinkShaping,
+    cores,
+    counts,
+    emulation,
+    link,
+    rate_bytes_per_s,
+    share,
+    sizes,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,3 +48,42 @@ def test_what_is_no_link_is_refused(text):
 def test_what_is_no_list_of_cores_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a list of cores"):
         cores(text)
+
+
+def test_an_emulation_is_a_time_and_a_volume_of_a_batch():
+    assert emulation("stage=41ms,bytes=416KB") == Emulation(0.041, 416 * 1024, None)
+    assert emulation("bytes=284KB,stage=500us,draft=2ms,rows=32") == Emulation(
+        0.0005, 284 * 1024, 32
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "stage=41ms", "bytes=1KB", "stage=0,bytes=1KB", "stage=1ms,bytes=1KB,more=1"]
+)
+def test_what_is_no_emulation_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not of the form"):
+        emulation(text)
+
+
+def test_counts_are_one_or_several_each_once():
+    assert counts("8,32,8,0") == (8, 32, 0)
+    assert sizes("32") == (32,)
+    with pytest.raises(argparse.ArgumentTypeError, match="holds a 0"):
+        sizes("8,0")
+
+
+@pytest.mark.parametrize("text", ["", "8,", "-1", "1.5", "1 2"])
+def test_what_is_no_count_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a number or a list"):
+        counts(text)
+
+
+def test_shares_are_fractions_or_percents():
+    assert share("0.05") == share("5%") == 0.05
+    assert share("1") == 1
+
+
+@pytest.mark.parametrize("text", ["", "1.1", "101%", "-1", "5s"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a share"):
+        share(text)

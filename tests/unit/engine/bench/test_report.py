@@ -2,11 +2,12 @@
 
 import pytest
 
+from engine.bench.bounds import Limits, link_bound
 from engine.bench.children import Machine
 from engine.bench.measured import Counters, Measured
 from engine.bench.report import (
-    Limits,
-    local_run,
+    Shape,
+    plain_run,
     step_ms_median,
     swarm_run,
     tokens_per_s,
@@ -66,9 +67,7 @@ def swarm(
 
 
 def limits(**fields) -> Limits:
-    return Limits(
-        **{"line_rate_bytes_per_s": 0.0, "machines": (HERE, HERE), "threads": 1, **fields}
-    )
+    return Limits(**{"line_rate_bytes_per_s": 0.0, "machines": (HERE, HERE), **fields})
 
 
 def test_the_decode_rate_leaves_out_the_time_to_the_first_token():
@@ -133,15 +132,43 @@ def test_the_best_micro_batch_sets_the_compute_bound():
     assert run.bound_tokens_per_s == pytest.approx(2 / 0.015)
 
 
-def test_passes_that_keep_more_cores_busy_cost_more():
-    run = swarm_run("shoal", [swarm()], [], limits(threads=2))
+def test_an_accelerator_is_one_core_for_as_long_as_its_passes_take():
+    run = swarm_run("shoal", [swarm()], [], limits(on_accelerator=True))
     assert run.bound_tokens_per_s == pytest.approx(1 / 0.030)
+
+
+def test_an_emulated_accelerator_bounds_by_its_own_rate():
+    run = swarm_run("shoal", [swarm()], [], limits(emulated_tokens_per_s=780.0))
+    assert run.bound_tokens_per_s == 780
 
 
 def test_a_slow_line_bounds_by_its_busiest_link():
     run = swarm_run("shoal", [swarm(rows=2)], [], limits(line_rate_bytes_per_s=FRAME_BYTES * 8.0))
     assert run.bound_by == "links"
     assert run.bound_tokens_per_s == pytest.approx(16)
+
+
+def test_ideal_links_of_the_client_bound_nothing():
+    rate = FRAME_BYTES * 8.0
+    assert link_bound([92.0], FRAME_BYTES, 2, limits(line_rate_bytes_per_s=rate)) == 16
+    ideal = limits(line_rate_bytes_per_s=rate, ideal_client_link=True)
+    assert link_bound([92.0], FRAME_BYTES, 2, ideal) is None
+    assert link_bound([FRAME_BYTES, 10 * FRAME_BYTES], 92, 2, ideal) == 16
+
+
+def test_the_ring_delays_each_token_of_a_batch_whatever_the_rate():
+    run = swarm_run("shoal", [swarm(rows=4)], [], limits(ring_s=0.2))
+    assert run.latency_bound_tokens_per_s == pytest.approx(20)
+    assert swarm_run("shoal", [swarm()], [], limits()).latency_bound_tokens_per_s is None
+
+
+def test_a_links_codec_ratio_leaves_out_what_frames_add():
+    # 36 bytes a frame and 28 a row beside the hidden states: 2 rows of 1,150 of 2,300 bytes
+    run = swarm_run("shoal", [swarm(rows=2)], [], limits(), Shape(hidden_row_bytes=2300))
+    hidden, back = run.links
+    assert hidden.codec_ratio == pytest.approx((FRAME_BYTES - 36 - 56) / 4600)
+    assert hidden.bytes_per_row == FRAME_BYTES / 2
+    assert back.codec_ratio is None
 
 
 def test_the_median_repeat_is_reported_with_all_its_own_numbers():
@@ -156,7 +183,7 @@ def test_the_median_repeat_is_reported_with_all_its_own_numbers():
 
 def test_a_local_run_has_no_links():
     measured = Measured(started_s=0.0, arrivals_s=even_arrivals(2, 5), ids_sha256="a")
-    run = local_run("local", [measured])
+    run = plain_run("local", [measured])
     assert run.tokens_per_s == pytest.approx(20)
     assert run.step_ms.compute == pytest.approx(1e3 * STEP_S)
     assert run.link_bytes_per_step == []

@@ -1,0 +1,82 @@
+"""One generation of the measured client, with everything that is noted of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.bench.answering import Lines
+from engine.bench.measured import Counters, Measured, hash_ids
+from engine.bench.specs import Question
+from engine.client.client import Client
+from engine.core.clock import Clock
+from engine.core.errors import NoRoute
+from engine.core.plans import Route
+from engine.core.sampling_params import SamplingParams
+from engine.swarm.links import Links
+
+
+class GenerationWatch:
+    """Generates, and notes every arrival; asks the stages for their counters meanwhile.
+
+    Args:
+        client: Generates.
+        links: Its links.
+        clock: For the arrivals.
+        lines: Hears when as many tokens have come as the question says.
+    """
+
+    def __init__(self, client: Client, links: Links, clock: Clock, lines: Lines) -> None:
+        self._client = client
+        self._links = links
+        self._clock = clock
+        self._lines = lines
+
+    async def generate(self, question: Question) -> Measured:
+        """Carry out one order.
+
+        Raises:
+            EngineError: The swarm could not.
+        """
+        route = self._client.route()
+        if route is None:
+            raise NoRoute("The stages no longer cover every block; look at their logs.")
+        params = [SamplingParams(max_new_tokens=question.new_tokens)] * len(question.prompts)
+        arrivals_s: list[list[float]] = [[] for _ in question.prompts]
+        ids: list[list[int]] = [[] for _ in question.prompts]
+        notices = list(question.notify_at)
+        reached_s: list[float] = []
+        prefilling, num_tokens = len(question.prompts), 0
+        steady: asyncio.Task[Counters] | None = None
+        hidden_bytes = self._links.hidden_bytes
+        started_s = self._clock.monotonic_s()
+        async for index, event in self._client.generate(question.prompts, params):
+            arrivals_s[index].append(self._clock.monotonic_s())
+            ids[index].append(event.id)
+            num_tokens += 1
+            prefilling -= len(ids[index]) == 1
+            if not prefilling and question.steady and steady is None:
+                # Beside the generation, which must not wait for it.
+                steady = asyncio.create_task(self._counters(route))
+            if notices and num_tokens >= notices[0]:
+                notices.pop(0)
+                reached_s.append(arrivals_s[index][-1])
+                self._lines.say("reached", self._peers_in_use())
+        return Measured(
+            started_s=started_s,
+            arrivals_s=tuple(map(tuple, arrivals_s)),
+            ids_sha256=hash_ids(ids),
+            client=self._client.local_peer,
+            hops=tuple(hop.peer for hop in route.hops),
+            before=await steady if steady else None,
+            after=await self._counters(route) if steady else None,
+            reached_s=tuple(reached_s),
+            hidden_bytes=self._links.hidden_bytes - hidden_bytes,
+        )
+
+    def _peers_in_use(self) -> list[str]:
+        return sorted({str(hop.peer) for route in self._client.routes_in_use for hop in route.hops})
+
+    async def _counters(self, route: Route) -> Counters:
+        stages = await asyncio.gather(*(self._client.stats(hop.peer) for hop in route.hops))
+        sent = {str(peer): count for peer, count in self._links.sent_bytes().items()}
+        return Counters(stages=tuple(stages), client_sent_bytes=sent)

@@ -1,0 +1,108 @@
+"""What `shoal bench swarm` was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.bench.environments import ENVIRONMENTS
+from engine.bench.quantities import Emulation, LinkShaping
+from engine.config import ModelConfig
+from engine.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmBench:
+    """The command line, read. See `engine.bench.swarm_command` for what each means."""
+
+    model: str
+    stages: int
+    batch_sizes: tuple[int, ...]
+    prompt_tokens: int
+    new_tokens: int
+    model_config: ModelConfig
+    micro_batches: tuple[int, ...] = (0,)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Branch → field → value, for every engine and the client."""
+    env: str | None = None
+    link: LinkShaping | None = None
+    ideal_client_link: bool = False
+    line_rate_bytes_per_s: float = 0.0
+    """What the hosts' own links carry, for the bound; 0: as `env` says."""
+    host_exec: str | None = None
+    host_addr: str | None = None
+    emulate: Emulation | None = None
+    against: str | None = None
+    threads: int | None = None
+    cores: tuple[int, ...] | None = None
+    repeat: int = 1
+    seed: int = 0
+    fail_rate: float = 0.0
+    kills: int = 0
+    spares: int | None = None
+    generations: int = 0
+    soak_s: float = 0.0
+    long_prompt: int = 0
+    chats: int = 8
+
+    def check(self) -> None:
+        """See that the parts fit together.
+
+        Raises:
+            ConfigError: They do not.
+        """
+        if self.host_exec is not None and self.host_addr is None:
+            raise ConfigError("--host-exec needs --host-addr: it says where each peer is reached.")
+        if self.new_tokens < 2:
+            raise ConfigError("A decode rate needs at least 2 new tokens; ask for more.")
+        if self.env is not None and self.link is not None:
+            raise ConfigError("--env and --link both say how slow the links are; give one of them.")
+        modes = [bool(self.disturbed), self.soak_s > 0, self.long_prompt > 0]
+        if sum(modes) > 1:
+            raise ConfigError(
+                "Failures, --soak-s and --long-prompt are measurements of their own; run them one "
+                "after another."
+            )
+        many = len(self.batch_sizes) > 1 or len(self.micro_batches) > 1
+        if many and (any(modes) or self.against):
+            raise ConfigError(
+                "Lists of batch sizes or micro-batches are for plain measurements of Shoal alone; "
+                "give one of each."
+            )
+        if self.against and (any(modes) or self.emulate):
+            raise ConfigError("--against compares plain measurements of a real model only.")
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether something shall go wrong, or the same generation shall be repeated often."""
+        return bool(self.fail_rate or self.kills or self.generations)
+
+    @property
+    def network(self) -> LinkShaping | None:
+        """Rate and delay of every link, whoever makes them so; None when nobody said."""
+        return self.link if self.env is None else ENVIRONMENTS[self.env]
+
+    @property
+    def shape(self) -> LinkShaping | None:
+        """What the engines shall slow their lines down to; None: hosts with links of their own."""
+        return None if self.host_exec is not None and self.link is None else self.network
+
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """Of every directed link; 0: unlimited or unknown."""
+        if self.line_rate_bytes_per_s:
+            return self.line_rate_bytes_per_s
+        return self.network.rate_bytes_per_s if self.network else 0.0
+
+    @property
+    def ring_delay_s(self) -> float:
+        """One-way delays that a token meets on its way around the ring."""
+        hops = self.stages - 1 if self.ideal_client_link or self.stages == 1 else self.stages
+        return hops * self.network.delay_s if self.network else 0.0
+
+    @property
+    def rows_of_emulated_pass(self) -> int:
+        """Rows that the emulated time and bytes are for."""
+        assert self.emulate is not None
+        return self.emulate.rows or self.batch_sizes[0]

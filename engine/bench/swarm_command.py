@@ -1,0 +1,233 @@
+"""The arguments of `shoal bench swarm`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from engine.bench import quantities
+from engine.bench.environments import ENVIRONMENTS
+
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+def add_swarm(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Start headless engines and a client, generate greedily, and measure."
+    _add_work(parser)
+    _add_network(parser)
+    _add_modes(parser)
+    parser.set_defaults(run=_swarm)
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    positive = quantities.positive
+    group = parser.add_argument_group("what is measured")
+    group.add_argument(
+        "--model",
+        default="starter",
+        metavar="SOURCE",
+        help="as for shoal engine, or synthetic-thin: large hidden states, little to compute",
+    )
+    group.add_argument("--stages", type=positive, default=1, metavar="N")
+    group.add_argument(
+        "--batch",
+        type=quantities.sizes,
+        default=(1,),
+        metavar="B",
+        help="sequences; 8,32 measures one after the other",
+    )
+    group.add_argument(
+        "--micro-batches",
+        type=quantities.counts,
+        default=(0,),
+        metavar="M",
+        help="parts in which a batch travels; 0: Shoal's choice; may be a list too",
+    )
+    group.add_argument("--prompt-tokens", type=positive, default=32, metavar="P")
+    group.add_argument("--new-tokens", type=positive, default=64, metavar="T")
+    group.add_argument(
+        "--dtype",
+        choices=[*DTYPES, *DTYPES.values()],
+        help="default: fp32, and fp16 for --emulate",
+    )
+    group.add_argument("--device", default="auto", help="auto, cpu, cuda …")
+    group.add_argument(
+        "--codec",
+        choices=["auto", "raw", "lossless", "rows8", "blocks8"],
+        default="auto",
+        help="of hidden states; the last two are lossy",
+    )
+    group.add_argument(
+        "--kv-offload",
+        type=quantities.share,
+        metavar="A",
+        help="share of the KV caches in RAM, from 0 to 1",
+    )
+    group.add_argument(
+        "--emulate",
+        type=quantities.emulation,
+        metavar="stage=T,bytes=V",
+        help="a large model in place of --model: each stage waits so long a pass instead of "
+        "computing, and sends so many bytes of recorded hidden states for a whole batch (KB are "
+        "1024 bytes; rows=R if both are for another batch than --batch). A pass of fewer rows "
+        "takes as long, one of more proportionally longer",
+    )
+    group.add_argument(
+        "--against", choices=["local"], help="local: plain transformers on this machine"
+    )
+    group.add_argument("--threads", type=positive, metavar="N", help="of each compute process")
+    group.add_argument("--cores", type=quantities.cores, metavar="LIST", help="such as 0,1 or 0-3")
+    group.add_argument("--repeat", type=positive, default=3, metavar="R", help="report the median")
+    group.add_argument("--seed", type=int, default=0, help="of prompts, failures and kills")
+    group.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the network")
+    group.add_argument(
+        "--env",
+        choices=list(ENVIRONMENTS),
+        help="a network of the BloomBee paper: without --host-exec every peer's line is slowed "
+        "down to it, else the hosts' own links are taken to be so",
+    )
+    group.add_argument(
+        "--link",
+        type=quantities.link,
+        metavar="RATE,DELAY",
+        help="slow every peer's line down to this, such as 20mbit,10ms",
+    )
+    group.add_argument(
+        "--client-link",
+        choices=["shaped", "ideal"],
+        default="shaped",
+        help="ideal: no delay and no limit between client and stages, nor from the last stage "
+        "back to the first, as in that paper's totals",
+    )
+    group.add_argument(
+        "--host-exec",
+        metavar="COMMAND",
+        help="start each peer through this, such as 'ssh host{i}'; {i} is 1 to N for the stages, "
+        "N + 1 for the client, and more for spares",
+    )
+    group.add_argument(
+        "--host-addr",
+        metavar="ADDRESS",
+        help="where peer {i} is reached, such as /ip4/10.77.0.{i}/tcp/0",
+    )
+    group.add_argument(
+        "--host-rate",
+        type=quantities.rate_bytes_per_s,
+        default=0.0,
+        metavar="RATE",
+        help="what the hosts' links carry, for the bound (default: as --env says)",
+    )
+
+
+def _add_modes(parser: argparse.ArgumentParser) -> None:
+    positive = quantities.positive
+    group = parser.add_argument_group("instead of the same generation R times")
+    group.add_argument(
+        "--fail-rate",
+        type=quantities.share,
+        default=0.0,
+        metavar="P",
+        help="chance of each transfer to fail and to break its link",
+    )
+    group.add_argument(
+        "--kills",
+        type=positive,
+        default=0,
+        metavar="N",
+        help="stages killed with -9 at moments drawn by --seed, each when a spare is ready",
+    )
+    group.add_argument(
+        "--spares", type=positive, metavar="K", help="spare stages (default: what --kills needs)"
+    )
+    group.add_argument(
+        "--generations",
+        type=positive,
+        default=0,
+        metavar="G",
+        help="repeat one generation so often; exit code 1 unless all ids are the undisturbed ones",
+    )
+    group.add_argument(
+        "--soak-s",
+        type=positive,
+        default=0,
+        metavar="S",
+        help="generate batches of changing size for so long, and report the stages' memory",
+    )
+    group.add_argument(
+        "--long-prompt",
+        type=positive,
+        default=0,
+        metavar="TOKENS",
+        help="how much a prompt of this length slows down running chats",
+    )
+    group.add_argument("--chats", type=positive, default=8, metavar="N", help="of --long-prompt")
+
+
+def _swarm(args: argparse.Namespace) -> int:
+    from engine.bench import swarm, table
+    from engine.bench.request import SwarmBench
+    from engine.config import ModelConfig
+
+    dtype = args.dtype or ("fp16" if args.emulate else "fp32")
+    bench = SwarmBench(
+        model=args.model,
+        stages=args.stages,
+        batch_sizes=args.batch,
+        micro_batches=args.micro_batches,
+        prompt_tokens=args.prompt_tokens,
+        new_tokens=args.new_tokens,
+        model_config=ModelConfig.model_validate(
+            {
+                "source": args.model,
+                "dtype": DTYPES.get(dtype, dtype),
+                "device": args.device,
+            }
+        ),
+        settings=_settings(args),
+        env=args.env,
+        link=args.link,
+        ideal_client_link=args.client_link == "ideal",
+        line_rate_bytes_per_s=args.host_rate,
+        host_exec=args.host_exec,
+        host_addr=args.host_addr,
+        emulate=args.emulate,
+        against=args.against,
+        threads=args.threads,
+        cores=args.cores,
+        repeat=args.repeat,
+        seed=args.seed,
+        fail_rate=args.fail_rate,
+        kills=args.kills,
+        spares=args.spares,
+        generations=args.generations,
+        soak_s=args.soak_s,
+        long_prompt=args.long_prompt,
+        chats=args.chats,
+    )
+    report = asyncio.run(swarm.measure(bench))
+    if args.json:
+        print(report.model_dump_json(exclude=None if args.against else {"ratio"}))
+    else:
+        print("\n".join(table.lines(report)))
+    if not report.ids_equal:
+        print("The runs' token ids differ.", file=sys.stderr)
+    return 1 if report.is_broken else 0
+
+
+def _settings(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """What the arguments change in the engines' settings."""
+    settings: dict[str, dict[str, Any]] = {}
+    if args.codec in ("rows8", "blocks8"):
+        settings["client"] = {"lossy": args.codec}
+    elif args.codec != "auto":
+        settings["swarm"] = {"codec": args.codec}
+    if args.kv_offload is not None:
+        settings.setdefault("client", {})["kv_offload"] = args.kv_offload
+    return settings
