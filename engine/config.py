@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.errors import ConfigError
+from engine.core.generation import Lossy
 from engine.core.kv_room import KvDtype
 
 
@@ -72,6 +73,9 @@ class StageConfig(_Branch):
     emulate: StageEmulation | None = None
 
 
+CodecMode = Literal["auto", "raw", "lossless"]
+
+
 class LinkShape(_Branch):
     """An artificial link, for benchmarks: applied to everything sent to other peers."""
 
@@ -104,12 +108,17 @@ class SwarmConfig(_Branch):
     """A link without any sign of life for this long is dead."""
     open_timeout_s: float = Field(default=10.0, gt=0)
     max_clock_offset_s: float = Field(default=2.5, gt=0)
+    codec: CodecMode = "auto"
+    """How hidden states travel: `auto` encodes them where that is faster; never a bit is lost."""
     shape: LinkShape = LinkShape()
     faults: LinkFaults = LinkFaults()
 
 
 class ClientConfig(_Branch):
     """Generating through the swarm."""
+
+    lossy: Lossy = ""
+    """Rounding of hidden states to 8 bits that requests allow unless they say otherwise."""
 
     open_timeout_s: float = Field(default=10.0, gt=0)
     """The longest wait for a stage to let a session in."""

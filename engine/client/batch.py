@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from engine.core.errors import EngineError
-from engine.core.generation import FinishReason, TokenEvent, TokenLogprobs
+from engine.core.generation import FinishReason, Lossy, TokenEvent, TokenLogprobs
 from engine.core.ids import PeerId, SessionId, new_session_id
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Row, RowFlags
@@ -23,6 +23,7 @@ class Sequence:
     prompt_tokens: int
     capacity_tokens: int
     sampling: SamplingParams
+    lossy: Lossy = ""
     session: SessionId = field(default_factory=new_session_id)
     reused_tokens: int = 0
     """First tokens that need not be sent along the present route."""

@@ -33,7 +33,7 @@ from engine.core.errors import (
     StageRefused,
     StageTimedOut,
 )
-from engine.core.generation import PrefixUse, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.ids import PeerId, SessionId, new_session_id, short
 from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
@@ -118,6 +118,7 @@ class Client:
         prompts: SequenceOf[SequenceOf[int]],
         params: SequenceOf[SamplingParams],
         prefixes: PrefixUse | None = None,
+        lossy: Lossy | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """Continue the prompts as one batch.
 
@@ -125,6 +126,7 @@ class Client:
             prompts: Token ids.
             params: One for each.
             prefixes: What may be taken over and left behind; None leaves it to the settings.
+            lossy: How hidden states may be rounded on the wire; None leaves it to the settings.
 
         Yields:
             (index of the sequence, its next token), until every sequence has finished. Closing the
@@ -135,7 +137,7 @@ class Client:
             EngineError: Every attempt failed; the text says what was tried.
         """
         sequences = [
-            self._sequence(index, prompt, sampling)
+            self._sequence(index, prompt, sampling, self._config.lossy if lossy is None else lossy)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
         use = self._prefixes if prefixes is None else prefixes
@@ -182,7 +184,9 @@ class Client:
         except NoRoute:
             return None
 
-    def _sequence(self, index: int, prompt: SequenceOf[int], params: SamplingParams) -> Sequence:
+    def _sequence(
+        self, index: int, prompt: SequenceOf[int], params: SamplingParams, lossy: Lossy
+    ) -> Sequence:
         context = self._spec.max_position_embeddings
         if len(prompt) >= context:
             raise ContextTooLong(
@@ -191,7 +195,7 @@ class Client:
                 param="messages",
             )
         capacity = min(len(prompt) + params.max_new_tokens, context)
-        return Sequence(index, list(prompt), len(prompt), capacity, params)
+        return Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
 
     async def _attempt(
         self, sequences: list[Sequence], attempt: int, avoid: set[PeerId], use: PrefixUse
@@ -268,6 +272,7 @@ class Client:
                 prefix_digests=b.digests,
                 fork_of=b.fork_of,
                 fork_tokens=b.fork_tokens,
+                lossy=s.lossy,
             )
             for s, b in zip(sequences, begin, strict=True)
         )

@@ -149,6 +149,13 @@ def decode(
     return decoded
 
 
+def named_reference(data: bytes | memoryview) -> int:
+    """Hash of the reference that an encoded payload was made with; 0 for none."""
+    if len(data) < _HEADER.size + _LANES_HEADER.size or data[1] != Method.LANES:
+        return 0
+    return int(_LANES_HEADER.unpack_from(data, _HEADER.size)[0])
+
+
 def _encode_lanes(
     payload: bytes | memoryview, dtype: ElementType, width: int, reference: Reference | None
 ) -> list[bytes | memoryview]:

@@ -11,12 +11,15 @@ import xxhash
 
 from engine.codec.entropy import huffman_bytes
 from engine.codec.lanes import Bytes, ElementType, high_lane
-from engine.core.errors import LocalProtocolError
+from engine.core.errors import FrameCorrupt, LocalProtocolError
 
 _REFINEMENTS: Final = 3
 """Rounds after which shifts hardly change."""
 MAX_CHOICE_ROWS: Final = 64
 """Rows that a choice among references looks at: more would not change it."""
+MAX_KNOWN_REFERENCES: Final = 4
+"""The latest that both sides of a link remember."""
+_MAX_WIDTH: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +50,22 @@ class Reference:
     @property
     def num_bytes(self) -> int:
         """What shipping it costs."""
-        return len(self.shifts)
+        return 1 + len(self.shifts)
+
+    def shipped(self) -> bytes:
+        """As it travels: `B element type | shifts`."""
+        return bytes([self.dtype]) + self.shifts.tobytes()
+
+    @classmethod
+    def received(cls, data: bytes | memoryview) -> Reference:
+        """From another node.
+
+        Raises:
+            FrameCorrupt: It is none, or one for rows wider than any model's.
+        """
+        if not 1 < len(data) <= 1 + _MAX_WIDTH or data[0] not in list(ElementType):
+            raise FrameCorrupt("The peer sent a reference for rows that no model has.")
+        return cls(ElementType(data[0]), np.frombuffer(data, np.uint8, offset=1))
 
 
 def learn_reference(rows: bytes | memoryview, dtype: ElementType, width: int) -> Reference:
@@ -102,6 +120,24 @@ def choose_reference(
         if size < best_bytes:
             best, best_bytes = candidate, size
     return best
+
+
+def high_lane_share(
+    reference: Reference | None, rows: bytes | memoryview, dtype: ElementType, width: int
+) -> float:
+    """How small the one lane that references bear on becomes: coded over raw bytes.
+
+    Args:
+        reference: Of that type and width.
+        rows: Packed elements, [N, D]; at least one.
+        dtype: What the rows consist of.
+        width: D.
+    """
+    patterns = np.frombuffer(rows, dtype.patterns).reshape(-1, width)
+    high = high_lane(patterns, dtype)
+    if reference is not None:
+        high -= reference.shifts
+    return huffman_bytes(high) / high.size
 
 
 def _refine(high: Bytes, shifts: Bytes) -> Bytes:

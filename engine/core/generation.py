@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from engine.core.ids import SessionId
+
+Lossy = Literal["", "rows8", "blocks8"]
+"""How a request lets its hidden states be rounded on the wire, to 8 bits; empty: not at all.
+
+By row with normalised channels, or by blocks of 4096 ([PT] App. A)."""
 
 
 class FinishReason(StrEnum):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.core.errors import WorkerFailed
-from engine.core.generation import FinishReason, PrefixUse, TokenEvent
+from engine.core.generation import FinishReason, Lossy, PrefixUse, TokenEvent
 from engine.core.sampling_params import SamplingParams
 from engine.http.backend import Backend
 from engine.http.openai_responses import TokenText
@@ -92,6 +92,7 @@ async def generate_answers(
     params: Sequence[SamplingParams],
     stops: Sequence[str],
     prefixes: PrefixUse | None = None,
+    lossy: Lossy | None = None,
 ) -> AsyncGenerator[Piece, None]:
     """Continue each prompt; one piece for each token, until every answer has finished.
 
@@ -103,12 +104,12 @@ async def generate_answers(
     """
     if stops and len(prompts) > 1:
         sources = [
-            _batch(backend, tokenizer, [prompt], [param], stops, prefixes, first_index=index)
+            _batch(backend, tokenizer, [prompt], [param], stops, prefixes, lossy, first_index=index)
             for index, (prompt, param) in enumerate(zip(prompts, params, strict=True))
         ]
         pieces = _merge(sources)
     else:
-        pieces = _batch(backend, tokenizer, prompts, params, stops, prefixes, first_index=0)
+        pieces = _batch(backend, tokenizer, prompts, params, stops, prefixes, lossy, first_index=0)
     async with aclosing(pieces):
         async for piece in pieces:
             yield piece
@@ -121,13 +122,14 @@ async def _batch(
     params: Sequence[SamplingParams],
     stops: Sequence[str],
     prefixes: PrefixUse | None,
+    lossy: Lossy | None,
     *,
     first_index: int,
 ) -> AsyncGenerator[Piece, None]:
     answers = [Answer(first_index + row, tokenizer, stops) for row in range(len(prompts))]
     unfinished = set(range(len(prompts)))
     # The contract asks for an iterator that can be closed, which is a generator to the type system.
-    generation = backend.generate(prompts, params, prefixes)
+    generation = backend.generate(prompts, params, prefixes, lossy)
     events = cast(AsyncGenerator[tuple[int, TokenEvent], None], generation)
     async with aclosing(events):
         async for row, event in events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from engine.core.generation import PrefixUse, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.schema import (
@@ -78,10 +78,12 @@ class Backend(Protocol):
         prompts: Sequence[Sequence[int]],
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
+        lossy: Lossy | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         """Continue the prompts as one batch: (index of the sequence, its next token).
 
-        `prefixes` says what may be taken over and left behind; None leaves it to the settings.
+        `prefixes` says what may be taken over and left behind, `lossy` how hidden states may be
+        rounded; None leaves it to the settings.
         Ends when every sequence has finished; closing the iterator frees their sessions at once.
 
         Raises:

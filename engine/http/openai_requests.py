@@ -2,8 +2,9 @@
 
 Pure. Unknown fields are ignored, as OpenAI's clients expect; known ones that we cannot honour are
 refused, because an answer that silently ignores `tools` or a JSON schema is worse than none.
-Beyond OpenAI's fields there are `top_k`, `min_p`, `repetition_penalty` and `share_prefixes`: whether
-stages may let others reuse what they compute of the prompt, and us what they computed for others.
+Beyond OpenAI's fields there are `top_k`, `min_p`, `repetition_penalty`; `share_prefixes`: whether
+stages may let others reuse what they compute of the prompt, and us what they computed for others; and
+`lossy`: whether and how stages may round what they send one another.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
-from engine.core.generation import PrefixUse
+from engine.core.generation import Lossy, PrefixUse
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.http.fields import Fields, check_range, text_value, wrong_type
@@ -26,6 +27,7 @@ MAX_STOPS: Final = 4
 MAX_TOP_LOGPROBS: Final = 20
 MAX_LOGIT_BIASES: Final = 4096
 DEFAULT_MODEL: Final = "default"
+LOSSY_VALUES: Final[tuple[Lossy, ...]] = ("", "rows8", "blocks8")
 
 DEFAULT_CHAT_TOKENS: Final = 2048
 """KV room is reserved for the whole answer when a session opens, so "as long as you like" must
@@ -63,7 +65,8 @@ class GenerationOptions:
     seed: int | None
     logprobs: int | None
     prefixes: PrefixUse | None
-    """None: as the settings say."""
+    """None, here and below: as the settings say."""
+    lossy: Lossy | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +257,7 @@ def _options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
         seed=fields.integer("seed", *_INT64),
         logprobs=logprobs,
         prefixes=_PREFIXES[fields.optional_boolean("share_prefixes")],
+        lossy=_lossy(fields.text("lossy")),
     )
 
 
@@ -286,6 +290,17 @@ def _stops(value: object) -> tuple[str, ...]:
     if "" in stops:
         raise RequestError("stop must not hold an empty string.", param="stop")
     return stops
+
+
+def _lossy(value: str | None) -> Lossy | None:
+    if value is None:
+        return None
+    for known in LOSSY_VALUES:
+        if value == known:
+            return known
+    raise RequestError(
+        "lossy must be rows8 or blocks8, or an empty string for exact answers.", param="lossy"
+    )
 
 
 def _logit_bias(biases: Mapping[str, object]) -> tuple[tuple[int, float], ...]:

@@ -183,6 +183,7 @@ class OpenAiRoutes:
             job.params,
             job.options.stop,
             job.options.prefixes,
+            job.options.lossy,
         )
 
     async def _collect(

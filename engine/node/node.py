@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ConfigError, EngineError, EnginePaused, PeerError, ResourceError
-from engine.core.generation import PrefixUse, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.running import Home
@@ -327,6 +327,7 @@ class Node:
         prompts: Sequence[Sequence[int]],
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
+        lossy: Lossy | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """See `Backend`."""
         serving = self._serving()
@@ -334,7 +335,7 @@ class Node:
             raise EnginePaused(
                 "Shoal is paused and no other node serves the whole model; resume to go on."
             )
-        generation = serving.client.generate(prompts, params, prefixes)
+        generation = serving.client.generate(prompts, params, prefixes, lossy)
         async with contextlib.aclosing(generation) as events:
             async for event in events:
                 self._tokens_used += 1

@@ -14,7 +14,11 @@ row, 24 bytes
 ```
 `position` is the place of the row's first token in its sequence; `count` how many tokens follow.
 Everything is checked against the header's own numbers and the receiver's limits before the body
-is read, so a stranger cannot make us allocate more than `FrameLimits` allows.
+is read, so a stranger cannot make us allocate more than `FrameLimits` allows, neither for what
+comes nor for what it decodes to.
+
+Hidden states are raw in every `Frame` that handlers see; links encode them just before the wire
+and decode them just after it (`engine.swarm.link_codec`).
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ class Kind(IntEnum):
     NOTICE = 15
     STEP = 20
     TOKENS = 21
+    REFERENCE = 22
     STATS = 30
     STATS_REPLY = 31
     HOLD = 40
@@ -93,9 +98,20 @@ ELEMENT_BYTES = {Dtype.NONE: 0, Dtype.FLOAT32: 4, Dtype.BFLOAT16: 2, Dtype.FLOAT
 
 
 class Codec(IntEnum):
-    """How the payload is encoded."""
+    """How hidden states are encoded on the wire."""
 
     RAW = 0
+    LOSSLESS = 1
+    """`engine.codec.payload`, bit for bit."""
+    ROWS8 = 2
+    """`engine.codec.lossy`, each row by itself; only of sessions that allow it."""
+    BLOCKS8 = 3
+    """`engine.codec.lossy`, blocks of 4096; only of sessions that allow it."""
+
+
+LOSSY_CODECS = frozenset({Codec.ROWS8, Codec.BLOCKS8})
+MAX_EXPANSION_BYTES = 16
+"""No encoded payload is longer than what it encodes by more than this."""
 
 
 class RowFlags(IntFlag, boundary=STRICT):
@@ -127,7 +143,8 @@ class Frame:
 
     `ids` is `[N]` int32 and `payload` raw bytes: hidden states `[N, width]` of `dtype` in STEP
     frames, an optional JSON list (one entry of log-probabilities per row) in TOKENS frames, a
-    message in all others.
+    message in all others. `codec` is how hidden states came; in a frame to be sent, which lossy
+    codec they may travel by, if any.
     """
 
     kind: Kind
@@ -231,7 +248,14 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
         raise FrameCorrupt(f"The peer sent a frame of {payload} bytes: too large.")
     if kind not in ROW_KINDS and (rows or tokens or width):
         raise FrameCorrupt("The peer sent a message frame with rows in it.")
-    if dtype and codec is Codec.RAW and payload != tokens * width * ELEMENT_BYTES[dtype]:
+    raw_bytes = tokens * width * ELEMENT_BYTES[dtype]
+    if raw_bytes > limits.max_payload_bytes:
+        raise FrameCorrupt(f"The peer sent a frame that unpacks to {raw_bytes} bytes: too large.")
+    if codec is not Codec.RAW:
+        fits = kind is Kind.STEP and 0 < payload <= raw_bytes + MAX_EXPANSION_BYTES and raw_bytes
+    else:
+        fits = not dtype or payload == raw_bytes
+    if not fits:
         raise FrameCorrupt("The peer sent a frame whose payload does not fit its shape.")
     return FrameHeader(kind, dtype, codec, rows, tokens, width, payload, checksum)
 
@@ -271,7 +295,7 @@ def _pack_fields(kind: Kind, dtype: Dtype, codec: Codec, sizes: tuple[int, int, 
 
 
 def split_payload(frame: Frame) -> Sequence[memoryview]:
-    """The payload's bytes of each row of a RAW frame with hidden states, in order."""
+    """The payload's bytes of each row of a frame with hidden states, in order."""
     row_bytes = frame.width * ELEMENT_BYTES[frame.dtype]
     view, at, parts = memoryview(frame.payload), 0, []
     for row in frame.rows:

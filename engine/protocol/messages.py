@@ -11,11 +11,11 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.errors import FrameCorrupt
-from engine.core.generation import PrefixUse
+from engine.core.generation import Lossy, PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Hop, Route, Span
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Frame, Kind
+from engine.protocol.frames import Codec, Frame, Kind
 from engine.protocol.prefixes import DIGEST_PATTERN, MAX_MARKS
 
 MAX_MESSAGE_BYTES = 4 << 20
@@ -100,6 +100,12 @@ class SequenceMessage(Message):
     """Another session of the client that begins alike: take over what it has computed or will."""
     fork_tokens: int = Field(default=0, ge=0, lt=1 << 31)
     """How many tokens both begin with."""
+    lossy: Lossy = ""
+    """How its hidden states may be rounded on the wire; empty: not at all."""
+
+    def lossy_codec(self) -> Codec:
+        """The same; RAW for not at all."""
+        return Codec[self.lossy.upper()] if self.lossy else Codec.RAW
 
 
 class OpenRequest(Message):
@@ -159,6 +165,17 @@ class StatsRequest(Message):
     request: _U64
 
 
+class LinkFacts(Message):
+    """How hidden states travel to one peer."""
+
+    codec: str = Field(max_length=16)
+    """What the last ones travelled by; a name of `Codec`, in small letters."""
+    ratio: float = Field(ge=0, allow_inf_nan=False)
+    """Bytes on the wire over raw ones, lately."""
+    bandwidth_bytes_per_s: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """As the receiver measured it; None while unknown."""
+
+
 class StatsReply(Message):
     """STATS_REPLY: cumulative counters of one stage since its start; seconds and bytes."""
 
@@ -185,6 +202,8 @@ class StatsReply(Message):
     """Memory that outputs take which are kept for a replay."""
     replayed_tokens: int = 0
     """Tokens whose outputs were sent again, because a later stage was lost."""
+    links: dict[_PeerText, LinkFacts] = Field(default_factory=dict, max_length=4096)
+    """How hidden states travel, per receiving peer."""
 
 
 class Ping(Message):
@@ -194,6 +213,10 @@ class Ping(Message):
     """A PONG repeats the PING's; 0 in one that answers none and only shows life."""
     unix_s: float = 0.0
     """In PONG: the sender's clock."""
+    received_bytes_per_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """In PONG: how fast the other's large frames arrive; 0 while unknown."""
+    decoded_bytes_per_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """In PONG: raw bytes of hidden states decoded by the second; 0 while unknown."""
 
 
 M = TypeVar("M", bound=Message)

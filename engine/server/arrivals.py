@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from engine.core.errors import RemoteProtocolError
 from engine.core.ids import PeerId
-from engine.protocol.frames import Frame, Row, RowFlags
+from engine.protocol.frames import LOSSY_CODECS, Frame, Row, RowFlags
 from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder
 
@@ -49,5 +49,7 @@ def check_row(
     width = 0 if session.is_first else order.spec.hidden_size
     if frame.width != width or bool(frame.dtype) != bool(width):
         raise RemoteProtocolError(f"The peer sent rows of width {frame.width}, not {width}.")
+    if frame.codec in LOSSY_CODECS and frame.codec is not session.lossy:
+        raise RemoteProtocolError("The peer rounded rows of a session that does not allow it.")
     if int(ids.min()) < 0 or int(ids.max()) >= order.spec.vocab_size:
         raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import PeerId
-from engine.protocol.frames import DECODE_TOKENS, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import DECODE_TOKENS, Codec, Frame, Kind, Row, RowFlags
 from engine.protocol.tokens import encode_logprobs
 from engine.server.scheduler import Work
 from engine.server.sessions import SessionTable
@@ -25,7 +25,8 @@ def hidden_frames(
 ) -> Iterator[tuple[PeerId, Frame]]:
     """Frames for the next stages: one with all that decodes, and pieces of each row that prefills.
 
-    In pieces, because decoding can overtake frames on the line but not interrupt them.
+    In pieces, because decoding can overtake frames on the line but not interrupt them. Rows that may
+    be rounded go in frames of their own.
 
     Args:
         batch: The rows of the pass, in order.
@@ -34,8 +35,8 @@ def hidden_frames(
         order: What the worker holds.
     """
     token_bytes = len(hidden) // sum(work.row.count for work in batch)
-    short: dict[PeerId, list[tuple[Work, memoryview]]] = defaultdict(list)
-    long: list[tuple[PeerId, Work, memoryview]] = []
+    short: dict[tuple[PeerId, Codec], list[tuple[Work, memoryview]]] = defaultdict(list)
+    long: list[tuple[tuple[PeerId, Codec], Work, memoryview]] = []
     at = 0
     for work in batch:
         size = work.row.count * token_bytes
@@ -44,19 +45,20 @@ def hidden_frames(
         at += size
         if session is None:
             continue
+        way = (session.next_peer, session.lossy)
         if work.is_prefill:
-            long.append((session.next_peer, work, part))
+            long.append((way, work, part))
         else:
-            short[session.next_peer].append((work, part))
-    for peer, rows in short.items():
-        yield peer, _hidden_frame(rows, order)
-    for peer, work, part in long:
+            short[way].append((work, part))
+    for (peer, codec), rows in short.items():
+        yield peer, _hidden_frame(rows, order, codec)
+    for (peer, codec), work, part in long:
         for piece, start in _pieces(work, max(1, _BULK_FRAME_BYTES // token_bytes)):
             some = part[start * token_bytes : (start + piece.row.count) * token_bytes]
-            yield peer, _hidden_frame([(piece, some)], order)
+            yield peer, _hidden_frame([(piece, some)], order, codec)
 
 
-def _hidden_frame(rows: Sequence[tuple[Work, memoryview]], order: LoadOrder) -> Frame:
+def _hidden_frame(rows: Sequence[tuple[Work, memoryview]], order: LoadOrder, codec: Codec) -> Frame:
     return Frame(
         Kind.STEP,
         b"".join(part for _, part in rows),
@@ -64,6 +66,7 @@ def _hidden_frame(rows: Sequence[tuple[Work, memoryview]], order: LoadOrder) -> 
         np.concatenate([work.ids for work, _ in rows]),
         order.dtype,
         order.spec.hidden_size,
+        codec,
     )
 
 

@@ -238,6 +238,7 @@ class StageHandler:
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,
             sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},
+            links={str(to): facts for to, facts in self._links.link_facts().items()},
         )
         self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
 

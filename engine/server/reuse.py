@@ -121,6 +121,8 @@ class PrefixReuse:
     def _begin(
         self, session: Session, sequence: SequenceMessage, use: PrefixUse, now_s: float
     ) -> None:
+        if session.lossy:
+            use = PrefixUse.NONE  # what was computed from rounded states is nobody else's
         session.prefixes = use
         if use is PrefixUse.NONE:
             return
@@ -141,7 +143,8 @@ class PrefixReuse:
         if (
             source is None
             or source is session
-            or (source.owner, source.way) != (session.owner, session.way)
+            or (source.owner, source.way, source.lossy)
+            != (session.owner, session.way, session.lossy)
             or not 0 < tokens <= source.capacity_tokens
             or tokens >= session.capacity_tokens
         ):

@@ -13,6 +13,7 @@ from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom, kv_room
 from engine.core.plans import Hop, Route, Span
+from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
 
 
@@ -37,6 +38,8 @@ class Session:
     """Where the blocks compute."""
     ram_room_bytes: int
     expires_s: float
+    lossy: Codec = Codec.RAW
+    """How its hidden states may be rounded on the wire; RAW: not at all."""
     position: int = 0
     """Tokens whose rows have arrived or are reused: the next row must start here (or earlier, to
     replay)."""
@@ -172,6 +175,7 @@ class SessionTable:
                 room_bytes=room.device * block_bytes,
                 ram_room_bytes=room.ram * block_bytes,
                 expires_s=now_s + self.lease_s,
+                lossy=sequence.lossy_codec(),
             )
             for sequence, room in zip(request.sequences, rooms, strict=True)
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 from engine.core.errors import FrameCorrupt, PeerSilent, PeerUnreachable
 from engine.core.ids import SessionId
@@ -20,6 +20,8 @@ from engine.protocol.frames import (
     read_header,
 )
 from engine.protocol.messages import MAX_MESSAGE_BYTES
+from engine.swarm.arrival_rate import PIECE_BYTES as MEASURED_PIECE_BYTES
+from engine.swarm.arrival_rate import ArrivalRate
 from engine.swarm.transport import ByteStream
 
 HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
@@ -27,6 +29,7 @@ HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 MAX_QUEUED_BYTES = 64 << 20
 _PIECE_BYTES = 256 << 10
 _JOIN_BELOW_BYTES = 32 << 10
+_WRITE_BESIDE_ABOVE_BYTES = 128 << 10
 _OVERTAKE = 3
 """A frame of prefill lets by at most so many times its own size."""
 
@@ -38,9 +41,16 @@ class Channel:
     frames of its own session, and prefill keeps a share of a full line.
     """
 
-    def __init__(self, stream: ByteStream, silence_limit_s: float) -> None:
+    def __init__(
+        self,
+        stream: ByteStream,
+        silence_limit_s: float,
+        wire: Callable[[Frame], Awaitable[list[Frame]]] | None = None,
+    ) -> None:
+        """`wire` says what to write for a frame of the queue when its turn has come."""
         self._stream = stream
         self._silence_limit_s = silence_limit_s
+        self._wire = wire
         self._urgent: deque[Frame] = deque()
         self._first: deque[Frame] = deque()
         self._bulk: deque[Frame] = deque()
@@ -49,6 +59,10 @@ class Channel:
         """Written since the bulk frame that is next could have been."""
         self._filled = asyncio.Event()
         self.queued_bytes = 0
+        self.arrival_rate = ArrivalRate()
+        """How fast frames come in."""
+        self.on_new_rate: Callable[[], None] = lambda: None
+        """Called when that has changed much."""
 
     async def read(self, limits: FrameLimits) -> Frame:
         """The next frame.
@@ -58,15 +72,23 @@ class Channel:
             PeerUnreachable: The stream broke.
             PeerSilent: No byte came within the silence limit.
         """
+        now_s = asyncio.get_running_loop().time
+        began_s = now_s()
         header = read_header(await self._read_piece(HEADER_BYTES), limits)
         if header.kind not in ROW_KINDS and header.payload_bytes > MAX_MESSAGE_BYTES:
             raise FrameCorrupt(f"The peer sent a message of {header.payload_bytes} bytes.")
-        pieces = []
+        measured = self.arrival_rate.is_worth_measuring(now_s() - began_s, header.body_bytes)
+        piece_bytes = MEASURED_PIECE_BYTES if measured else _PIECE_BYTES
+        pieces, times = [], []
         missing = header.body_bytes
         while missing:
             # In pieces, because each one is a sign of life on a slow line.
-            pieces.append(await self._read_piece(min(missing, _PIECE_BYTES)))
+            began_s = now_s()
+            pieces.append(await self._read_piece(min(missing, piece_bytes)))
+            times.append((began_s, now_s(), len(pieces[-1])))
             missing -= len(pieces[-1])
+        if measured and self.arrival_rate.add(times):
+            self.on_new_rate()
         return decode(header, pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def put(self, frame: Frame, *, urgent: bool = False) -> None:
@@ -101,17 +123,33 @@ class Channel:
         Raises:
             PeerUnreachable: The stream broke.
         """
-        while True:
-            frame = self._next()
-            if frame is None:
-                self._filled.clear()
-                await self._filled.wait()
-                continue
-            buffers = encode(frame)
-            if frame.num_bytes < _JOIN_BELOW_BYTES:
-                buffers = [b"".join(buffers)]  # one system call is cheaper than two
-            await self._stream.write(*buffers)
-            self.queued_bytes -= frame.num_bytes
+        writing: asyncio.Task[None] | None = None
+        try:
+            while True:
+                frame = self._next()
+                if frame is None:
+                    self._filled.clear()
+                    await self._filled.wait()
+                    continue
+                wired = [frame] if self._wire is None else await self._wire(frame)
+                if writing is not None:
+                    await writing
+                    writing = None
+                if frame.num_bytes < _WRITE_BESIDE_ABOVE_BYTES:
+                    await self._write(frame, wired)
+                else:  # so that the next frame is encoded while this one leaves
+                    writing = asyncio.create_task(self._write(frame, wired))
+        finally:
+            if writing is not None:
+                writing.cancel()
+                await asyncio.gather(writing, return_exceptions=True)
+
+    async def _write(self, frame: Frame, wired: list[Frame]) -> None:
+        buffers = [buffer for part in wired for buffer in encode(part)]
+        if sum(map(len, buffers)) < _JOIN_BELOW_BYTES:
+            buffers = [b"".join(buffers)]  # one system call is cheaper than two
+        await self._stream.write(*buffers)
+        self.queued_bytes -= frame.num_bytes
 
     def _next(self) -> Frame | None:
         """Take the frame that is to be written next."""

@@ -14,6 +14,7 @@ from engine.protocol.frames import Frame, FrameLimits, Kind
 from engine.protocol.messages import Hello, Ping, message_frame, parse
 from engine.swarm.channel import HELLO_LIMITS, Channel, run_until_first_ends
 from engine.swarm.handshake import Membership, Role, new_nonce
+from engine.swarm.link_codec import IncomingCodec
 
 _LINGER_S = 1.0
 """How long a refusal may take to reach the refused before we hang up."""
@@ -43,6 +44,8 @@ class IncomingLink:
         self._membership = membership
         self._config = config
         self._clock = clock
+        self._codec = IncomingCodec(clock)
+        channel.on_new_rate = lambda: self._pong(0)
 
     async def welcome(self) -> None:
         """Greet the peer.
@@ -112,10 +115,12 @@ class IncomingLink:
             frame = await self._channel.read(limits)
             if frame.kind is Kind.PING:
                 self._pong(parse(frame, Ping).sequence)
+            elif frame.kind is Kind.REFERENCE:
+                self._codec.learn(frame)
             elif frame.kind in _NOT_FRAMES_FOR_US:
                 raise RemoteProtocolError(f"The peer sent an unexpected {frame.kind.name} frame.")
             else:
-                deliver(self.peer, frame)
+                deliver(self.peer, await self._codec.decode(frame))
 
     async def _show_life(self) -> None:
         # Not only in answer to pings: those wait behind large frames on a slow line.
@@ -126,5 +131,10 @@ class IncomingLink:
     def _pong(self, sequence: int) -> None:
         if self._channel.queued_bytes > _MAX_PONG_BYTES:
             return  # it asks without reading our answers
-        pong = Ping(sequence=sequence, unix_s=self._clock.unix_s())
+        pong = Ping(
+            sequence=sequence,
+            unix_s=self._clock.unix_s(),
+            received_bytes_per_s=self._channel.arrival_rate.bytes_per_s,
+            decoded_bytes_per_s=self._codec.decoded_bytes_per_s,
+        )
         self._channel.put(message_frame(Kind.PONG, pong), urgent=True)

@@ -19,11 +19,13 @@ from engine.core.clock import Clock
 from engine.core.errors import PeerError, PeerUnreachable, RemoteProtocolError
 from engine.core.ids import PeerId, short
 from engine.protocol.frames import ROW_KINDS, Frame, Kind
+from engine.protocol.messages import LinkFacts
 from engine.swarm.channel import Channel
 from engine.swarm.faults import Faults
 from engine.swarm.gate import Gate
 from engine.swarm.handshake import Membership
 from engine.swarm.incoming import IncomingLink, Refused
+from engine.swarm.link_codec import OutgoingCodec
 from engine.swarm.outgoing import OutgoingLink
 from engine.swarm.shaper import Shaper
 from engine.swarm.transport import ByteStream, Transport
@@ -43,18 +45,19 @@ class _Neighbour:
     """What we know of one peer."""
 
     shaper: Shaper
+    codec: OutgoingCodec
     addresses: tuple[str, ...] = ()
     outgoing: OutgoingLink | None = None
     incoming: IncomingLink | None = None
     failures: int = 0
     retry_at_s: float = 0.0
     last_error: str = ""
-    sent_row_bytes: int = 0
 
     def is_idle(self, now_s: float) -> bool:
         """Whether nothing would be lost by forgetting it."""
         linked = self.outgoing is not None or self.incoming is not None
-        return not (linked or self.addresses or self.sent_row_bytes or now_s < self.retry_at_s)
+        used = linked or self.addresses or self.codec.sent_row_bytes
+        return not (used or now_s < self.retry_at_s)
 
 
 class Links:
@@ -131,9 +134,7 @@ class Links:
             link.close()
             return
         link.put(frame)
-        if frame.kind in ROW_KINDS:
-            neighbour.sent_row_bytes += frame.num_bytes
-            self._count_hidden(frame)
+        self._count_hidden(frame)
 
     async def connect(self, peer: PeerId, addresses: Sequence[str] = ()) -> None:
         """Make sure of a working link.
@@ -180,20 +181,29 @@ class Links:
         )
 
     def sent_bytes(self) -> dict[PeerId, int]:
-        """Row-frame bytes sent so far, per peer."""
+        """Bytes of row frames that have left so far, as they travelled, per peer."""
         return {
-            peer: neighbour.sent_row_bytes
+            peer: neighbour.codec.sent_row_bytes
             for peer, neighbour in self._neighbours.items()
-            if neighbour.sent_row_bytes
+            if neighbour.codec.sent_row_bytes
         }
+
+    def link_facts(self) -> dict[PeerId, LinkFacts]:
+        """How hidden states travel, per peer that has got any."""
+        known = ((peer, n.codec.facts()) for peer, n in self._neighbours.items())
+        return {peer: facts for peer, facts in known if facts is not None}
 
     # Outgoing
 
     def _neighbour(self, peer: PeerId) -> _Neighbour:
         if peer not in self._neighbours:
             self._forget_idle()
-            self._neighbours[peer] = _Neighbour(self._shaper(peer))
+            self._neighbours[peer] = self._new_neighbour(self._shaper(peer))
         return self._neighbours[peer]
+
+    def _new_neighbour(self, shaper: Shaper) -> _Neighbour:
+        codec = OutgoingCodec(self._config.codec, shaper.rate_bytes_per_s, self._clock)
+        return _Neighbour(shaper, codec)
 
     def _shaper(self, peer: PeerId) -> Shaper:
         shape = self._config.shape
@@ -225,6 +235,7 @@ class Links:
                 self._membership,
                 self._config,
                 neighbour.shaper,
+                neighbour.codec,
                 self._clock,
             )
             neighbour.outgoing = link
@@ -276,7 +287,8 @@ class Links:
         neighbour: _Neighbour | None = None
         try:
             await link.welcome()
-            neighbour = self._neighbours.setdefault(peer, known or _Neighbour(shaper))
+            fresh = known or self._new_neighbour(shaper)
+            neighbour = self._neighbours.setdefault(peer, fresh)
             if neighbour.incoming is not None:
                 replaced = PeerUnreachable(f"The peer …{short(peer)} opened a new link.")
                 self._lose(peer, neighbour, replaced)

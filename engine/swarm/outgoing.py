@@ -19,6 +19,7 @@ from engine.swarm.channel import (
     run_until_first_ends,
 )
 from engine.swarm.handshake import Membership, Role, new_nonce
+from engine.swarm.link_codec import OutgoingCodec
 from engine.swarm.shaper import Shaper
 from engine.swarm.transport import ByteStream, Transport
 
@@ -37,6 +38,7 @@ class OutgoingLink:
         membership: Membership,
         config: SwarmConfig,
         shaper: Shaper,
+        codec: OutgoingCodec,
         clock: Clock,
     ) -> None:
         self._peer = peer
@@ -45,6 +47,7 @@ class OutgoingLink:
         self._membership = membership
         self._config = config
         self._shaper = shaper
+        self._codec = codec
         self._clock = clock
         self._channel: Channel | None = None
         self._early: list[Frame] = []
@@ -104,7 +107,8 @@ class OutgoingLink:
             RemoteProtocolError: The peer broke the rules.
         """
         stream = await self._open()
-        channel = Channel(self._shaper.wrap(stream), self._config.dead_after_s)
+        self._codec.begin_stream()
+        channel = Channel(self._shaper.wrap(stream), self._config.dead_after_s, self._codec.wire)
         try:
             try:
                 async with asyncio.timeout(self._config.open_timeout_s):
@@ -119,7 +123,10 @@ class OutgoingLink:
             self._channel, self.was_up = channel, True
             self.settled.set_result(None)
             await run_until_first_ends(
-                channel.write_queued(), self._read_answers(channel), self._ping(channel)
+                channel.write_queued(),
+                self._read_answers(channel),
+                self._ping(channel),
+                self._codec.learn(),
             )
         finally:
             self._channel = None
@@ -182,6 +189,7 @@ class OutgoingLink:
             if frame.kind is not Kind.PONG:
                 raise RemoteProtocolError("The peer sent frames on a stream that carries ours.")
             pong = parse(frame, Ping)
+            self._codec.heard(pong)
             sent_s = self._pings.pop(pong.sequence, None)
             if sent_s is not None:
                 rtt_s = self._clock.monotonic_s() - sent_s

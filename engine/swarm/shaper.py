@@ -23,6 +23,11 @@ class Shaper:
         self._clock = clock
         self._free_at_s = 0.0
 
+    @property
+    def rate_bytes_per_s(self) -> float:
+        """Of the line; 0: unlimited."""
+        return self._shape.rate_bytes_per_s
+
     def wrap(self, stream: ByteStream) -> ByteStream:
         """The stream, behind this line; itself when the line is ideal."""
         if not self._shape.rate_bytes_per_s and not self._shape.delay_s:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,9 @@ from engine.core.ids import SessionId
 from engine.protocol.frames import (
     ELEMENT_BYTES,
     HEADER_BYTES,
+    MAX_EXPANSION_BYTES,
     ROW_KINDS,
+    Codec,
     Dtype,
     Frame,
     FrameLimits,
@@ -41,8 +45,8 @@ rows = st.lists(
 
 
 @st.composite
-def frames(draw):
-    kind = draw(st.sampled_from(list(Kind)))
+def frames(draw, kinds=tuple(Kind), dtypes=tuple(Dtype)):
+    kind = draw(st.sampled_from(kinds))
     if kind not in ROW_KINDS:
         return Frame(kind, draw(st.binary(max_size=500)))
     table = tuple(draw(rows))
@@ -50,11 +54,14 @@ def frames(draw):
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     ids = rng.integers(-(2**31), 2**31, num_tokens).astype(np.int32)
-    dtype = draw(st.sampled_from(list(Dtype)))
+    dtype = draw(st.sampled_from(dtypes))
     width = draw(st.integers(1, 16)) if dtype else 0
     size = num_tokens * width * ELEMENT_BYTES[dtype]
+    codec = draw(st.sampled_from(list(Codec))) if kind is Kind.STEP and size else Codec.RAW
+    if codec is not Codec.RAW:
+        size = draw(st.integers(1, size + MAX_EXPANSION_BYTES))
     payload = rng.bytes(size) if dtype else draw(st.binary(max_size=50))
-    return Frame(kind, payload, table, ids, dtype, width)
+    return Frame(kind, payload, table, ids, dtype, width, codec)
 
 
 def on_the_wire(frame: Frame) -> bytes:
@@ -82,8 +89,10 @@ def test_frame_is_the_same_after_the_wire(frame):
     assert same(read(data), frame)
 
 
-@given(frames().filter(lambda frame: frame.dtype))
+@given(frames(tuple(ROW_KINDS), tuple(dtype for dtype in Dtype if dtype)))
 def test_rows_get_their_own_bytes_of_the_payload(frame):
+    raw_bytes = len(frame.ids) * frame.width * ELEMENT_BYTES[frame.dtype]
+    frame = replace(frame, payload=np.random.default_rng(0).bytes(raw_bytes))
     parts = split_payload(frame)
     row_bytes = frame.width * ELEMENT_BYTES[frame.dtype]
     assert [len(part) for part in parts] == [row.count * row_bytes for row in frame.rows]
@@ -111,6 +120,49 @@ def test_flipped_bit_is_refused_or_changes_nothing(frame, data):
     else:
         with pytest.raises(FrameCorrupt):
             read(bytes(whole))
+
+
+@given(
+    st.sampled_from([codec for codec in Codec if codec is not Codec.RAW]),
+    st.sampled_from([dtype for dtype in Dtype if dtype]),
+    st.integers(1, LIMITS.max_tokens),
+    st.integers(1, 2**32 - 1),
+)
+def test_frame_that_would_unpack_to_more_than_the_limit_is_refused_by_its_header(
+    codec, dtype, num_tokens, width
+):
+    frame = Frame(Kind.STEP, b"x", (Row(SessionId(1), 0, num_tokens),), dtype=dtype, width=width)
+    frame = replace(frame, ids=np.zeros(num_tokens, np.int32), codec=codec)
+    header = on_the_wire(frame)[:HEADER_BYTES]
+    if num_tokens * width * ELEMENT_BYTES[dtype] <= LIMITS.max_payload_bytes:
+        assert read_header(header, LIMITS).codec is codec
+    else:
+        with pytest.raises(FrameCorrupt, match="unpacks"):
+            read_header(header, LIMITS)
+
+
+@given(
+    st.sampled_from([codec for codec in Codec if codec is not Codec.RAW]),
+    st.sampled_from([dtype for dtype in Dtype if dtype]),
+    st.integers(1, 50),
+    st.integers(1, 20),
+)
+def test_encoded_payload_that_is_longer_than_what_it_encodes_is_refused(
+    codec, dtype, num_tokens, width
+):
+    longest = num_tokens * width * ELEMENT_BYTES[dtype] + MAX_EXPANSION_BYTES
+    row, ids = Row(SessionId(1), 0, num_tokens), np.zeros(num_tokens, np.int32)
+    frame = Frame(Kind.STEP, bytes(longest), (row,), ids, dtype, width, codec)
+    assert same(read(on_the_wire(frame)), frame)
+    for size in (0, longest + 1):
+        with pytest.raises(FrameCorrupt, match="shape"):
+            read(on_the_wire(replace(frame, payload=bytes(size))))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.STEP])
+def test_only_hidden_states_are_encoded(kind):
+    with pytest.raises(FrameCorrupt):
+        read(on_the_wire(Frame(kind, b"x", codec=Codec.LOSSLESS)))
 
 
 @given(st.binary(min_size=HEADER_BYTES, max_size=HEADER_BYTES))

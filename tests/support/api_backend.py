@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from engine.core.errors import EngineError
-from engine.core.generation import FinishReason, PrefixUse, TokenEvent, TokenLogprobs
+from engine.core.generation import FinishReason, Lossy, PrefixUse, TokenEvent, TokenLogprobs
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.schema import (
@@ -78,7 +78,8 @@ class ScriptedBackend:
         self.not_ready = not_ready
         self.seen: list[tuple[tuple[int, ...], SamplingParams]] = []
         self.prefixes: PrefixUse | None = None
-        """Of the last request."""
+        self.lossy: Lossy | None = None
+        """These two of the last request."""
         self.reused_tokens = 0
         self.tokens_made = 0
         self.running = 0
@@ -152,9 +153,10 @@ class ScriptedBackend:
         prompts: Sequence[Sequence[int]],
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
+        lossy: Lossy | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         self.seen += [(tuple(prompt), param) for prompt, param in zip(prompts, params, strict=True)]
-        self.prefixes = prefixes
+        self.prefixes, self.lossy = prefixes, lossy
         self.running += len(prompts)
         scripts = [self.script(param) for param in params]
         try:

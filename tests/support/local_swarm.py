@@ -46,13 +46,16 @@ class LocalStage:
 class LocalSwarm:
     """Stages and one client that see each other at once."""
 
-    def __init__(self, directory: Path, config: StageConfig, client: ClientConfig) -> None:
+    def __init__(
+        self, directory: Path, config: StageConfig, client: ClientConfig, links: SwarmConfig
+    ) -> None:
         self.network = MemoryNetwork()
         self.spec: ModelSpec = read_spec(directory, "tiny@0")
         self.stages: list[LocalStage] = []
         self._directory = directory
         self._config = config
         self._client_config = client
+        self._links_config = links
         self._all_links: list[Links] = []
 
     def snapshot(self) -> SwarmSnapshot:
@@ -103,7 +106,7 @@ class LocalSwarm:
 
     async def node(self, name: str) -> Links:
         """Links of a node that neither serves nor asks: a test speaks for it."""
-        links = Links(self.network.transport(PeerId(name)), FAST, CLOCK, MEMBERSHIP)
+        links = Links(self.network.transport(PeerId(name)), self._links_config, CLOCK, MEMBERSHIP)
         await links.start()
         self._all_links.append(links)
         return links
@@ -126,9 +129,10 @@ async def local_swarm(
     *spans: Span,
     config: StageConfig | None = None,
     client: ClientConfig | None = None,
+    links: SwarmConfig = FAST,
 ) -> AsyncIterator[LocalSwarm]:
-    """A swarm with one stage per span, named `s0`, `s1` …"""
-    swarm = LocalSwarm(directory, config or StageConfig(), client or ClientConfig())
+    """A swarm with one stage per span, named `s0`, `s1` …; `links` are all nodes' settings."""
+    swarm = LocalSwarm(directory, config or StageConfig(), client or ClientConfig(), links)
     try:
         async with asyncio.TaskGroup() as tasks:
             for index, span in enumerate(spans):

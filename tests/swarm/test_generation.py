@@ -17,11 +17,11 @@ from transformers import AutoModelForCausalLM
 from engine.client.client import Client
 from engine.config import ClientConfig, StageConfig
 from engine.core.errors import CacheFull, ContextTooLong, EngineError, StageRefused
-from engine.core.generation import FinishReason
+from engine.core.generation import FinishReason, Lossy
 from engine.core.kv_room import kv_room
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.local_swarm import FAST, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import save_tiny
 
 WHOLE = (Span(0, 4),)
@@ -50,7 +50,10 @@ async def whole(tiny: Path) -> AsyncIterator[LocalSwarm]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def three(tiny: Path) -> AsyncIterator[LocalSwarm]:
-    async with local_swarm(tiny, *THREE, config=StageConfig(max_batch_tokens=32)) as swarm:
+    config = StageConfig(max_batch_tokens=32)
+    # Encoded, so that every test with it shows too that encoding changes nothing.
+    links = FAST.model_copy(update={"codec": "lossless"})
+    async with local_swarm(tiny, *THREE, config=config, links=links) as swarm:
         yield swarm
 
 
@@ -89,6 +92,29 @@ async def test_batch_of_mixed_lengths_equals_local_greedy(
         assert [event.id for event in got] == reference(tiny, prompt, 12)
         assert got[-1].finish is FinishReason.LENGTH
         assert all(event.finish is None for event in got[:-1])
+
+
+async def test_rounded_hidden_states_are_only_for_requests_that_allow_them(
+    three: LocalSwarm, tiny: Path
+) -> None:
+    prompts = [PROMPTS[1], PROMPTS[1][::-1]]
+    exact, allowed = three.client(await three.node("exact")), await three.add_client("allowed")
+    links = three.stages[0].links
+
+    async def run(client: Client, lossy: Lossy) -> list[list[int]]:
+        answers: list[list[int]] = [[] for _ in prompts]
+        async for index, event in client.generate(prompts, [greedy(8)] * 2, lossy=lossy):
+            answers[index].append(event.id)
+        return answers
+
+    rounded = await run(allowed, "rows8")
+    assert links.link_facts()[three.stages[1].peer].codec == "rows8"
+    assert [len(answer) for answer in rounded] == [8, 8]
+    beside, again = await asyncio.gather(run(exact, ""), run(allowed, "rows8"))
+    assert beside == [reference(tiny, prompt, 8) for prompt in prompts]
+    assert [len(answer) for answer in again] == [8, 8]
+    assert await run(exact, "") == beside
+    assert links.link_facts()[three.stages[1].peer].codec in {"lossless", "raw"}
 
 
 async def test_rows_of_a_batch_share_their_forward_passes(whole: LocalSwarm) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from engine.core.generation import Lossy
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Codec, Dtype, Frame, Kind, Row, RowFlags
 from engine.protocol.messages import (
     Failed,
     HopMessage,
@@ -26,7 +27,7 @@ from engine.protocol.messages import (
     parse,
 )
 from engine.swarm.links import Links
-from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.local_swarm import FAST, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
 
 STAGE = PeerId("s0")
@@ -200,3 +201,43 @@ async def test_rows_of_unknown_sessions_are_ignored(swarm: LocalSwarm) -> None:
     links.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
     links.send(STAGE, step(0, [1]))
     assert len((await asyncio.wait_for(tokens.get(), 5)).rows) == 1
+
+
+@pytest.mark.parametrize("allowed", ["", "blocks8"])
+async def test_rounded_rows_of_a_session_that_does_not_allow_them_drop_the_peer(
+    tiny: Path, allowed: Lossy
+) -> None:
+    links_config = FAST.model_copy(update={"codec": "lossless"})
+    async with local_swarm(tiny, Span(2, 4), links=links_config) as swarm:
+        upstream = await swarm.node("upstream")
+        opened: asyncio.Queue[Frame] = asyncio.Queue()
+        upstream.on([Kind.OPENED], lambda _, frame: opened.put_nowait(frame))
+        lost: asyncio.Queue[str] = asyncio.Queue()
+        upstream.on_lost(lambda _, reason: lost.put_nowait(reason))
+        tokens: asyncio.Queue[Frame] = asyncio.Queue()
+        upstream.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
+        sequence = SequenceMessage(
+            session=SESSION,
+            capacity_tokens=CAPACITY,
+            prompt_tokens=4,
+            sampling=SamplingMessage(),
+            lossy=allowed,
+        )
+        hops = (
+            HopMessage(peer="upstream", start=0, end=2),
+            HopMessage(peer=STAGE, start=2, end=4),
+        )
+        request = OpenRequest(request=1, model_id="tiny@0", hops=hops, sequences=(sequence,))
+        upstream.send(STAGE, message_frame(Kind.OPEN, request))
+        await asyncio.wait_for(opened.get(), 5)
+        hidden = np.random.default_rng(0).normal(size=(4, 64)).astype(np.float32).tobytes()
+        rows = (Row(SESSION, 0, 4, 0, RowFlags.SAMPLE),)
+        ids = np.ones(4, np.int32)
+        if allowed:
+            honest = Frame(Kind.STEP, hidden, rows, ids, Dtype.FLOAT32, 64, Codec.BLOCKS8)
+            upstream.send(STAGE, honest)
+            await asyncio.wait_for(tokens.get(), 5)
+        upstream.send(STAGE, Frame(Kind.STEP, hidden, rows, ids, Dtype.FLOAT32, 64, Codec.ROWS8))
+        await asyncio.wait_for(lost.get(), 5)
+        assert "rounded" in swarm.stages[0].links.gate.ban_reason(PeerId("upstream"))
+        assert tokens.empty()

@@ -74,6 +74,7 @@ async def test_row_bytes_are_counted_per_peer():
         links.send(BOB, step())
         links.send(BOB, keep())
         links.send(CAROL, step(payload_bytes=1200))
+        await eventually(lambda: swarm[BOB].got and swarm[CAROL].got)
         assert links.sent_bytes() == {
             BOB: step().num_bytes,
             CAROL: step(payload_bytes=1200).num_bytes,
@@ -292,7 +293,7 @@ async def test_member_of_another_swarm_is_refused():
 
 async def test_shaped_link_takes_the_time_of_its_rate_and_delay():
     shape = LinkShape(rate_bytes_per_s=2_000_000, delay_s=0.05)
-    async with memory_swarm(ALICE, BOB, shape=shape, dead_after_s=2.0) as swarm:
+    async with memory_swarm(ALICE, BOB, shape=shape, codec="raw", dead_after_s=2.0) as swarm:
         await swarm[ALICE].links.connect(BOB)
         assert 0.099 < swarm[ALICE].links.rtt_s(BOB) < 0.1 + BUSY_S
         began = time.monotonic()
@@ -306,7 +307,7 @@ async def test_shaped_link_takes_the_time_of_its_rate_and_delay():
 
 async def test_frame_that_takes_longer_than_the_silence_limit_still_arrives():
     shape = LinkShape(rate_bytes_per_s=1_000_000)
-    async with memory_swarm(ALICE, BOB, shape=shape) as swarm:
+    async with memory_swarm(ALICE, BOB, shape=shape, codec="raw") as swarm:
         swarm[ALICE].links.send(BOB, step(payload_bytes=1_500_000))  # 1.5 s; the limit is 0.6 s
         await eventually(lambda: swarm[BOB].got)
         assert not swarm[ALICE].lost

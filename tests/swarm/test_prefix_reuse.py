@@ -227,3 +227,17 @@ async def test_kept_prefixes_stay_within_their_share(two: LocalSwarm, client: Cl
         await ask(client, [row], one)
     events = await ask(client, words, one)
     assert [row[0].reused_tokens for row in events] == [0, 0, 192, 192]
+
+
+async def test_what_came_of_rounded_states_is_kept_for_nobody(
+    two: LocalSwarm, client: Client
+) -> None:
+    words = prompt(80, seed=70)
+    with Counted(two) as seen:
+        async for _ in client.generate([words], [GREEDY], lossy="rows8"):
+            pass
+        exact = await ask(client, [words])
+        async for _ in client.generate([words], [GREEDY], lossy="rows8"):
+            pass
+    assert seen.reused == [0, 0]
+    assert ids(exact) == ids(await ask(client, [words], use=PrefixUse.NONE))

@@ -65,7 +65,7 @@ def test_reference_comes_from_another_file_or_counts_as_its_own(files, capsys):
     recording = codec.read_recording(files[0])
     reference = codec.learn_reference(recording.raw, recording.dtype, WIDTH)
     encoded = coders.Shoal(recording.dtype, WIDTH, reference).compress(recording.raw)
-    assert rows[0]["ratio"] == (len(encoded) + WIDTH) / len(recording.raw)
+    assert rows[0]["ratio"] == (len(encoded) + len(reference.shipped())) / len(recording.raw)
 
 
 def test_a_copy_of_a_file_is_not_another_file(tmp_path, files, capsys):

@@ -284,3 +284,17 @@ def test_unknown_fields_are_ignored():
 def test_the_body_of_a_real_request_survives_the_round_trip():
     body = parse_object(json.dumps({"messages": HELLO, "temperature": 0.25}).encode())
     assert chat_request(body).options.temperature == 0.25
+
+
+def test_rounding_is_allowed_by_name_alone():
+    assert chat().options.lossy is None
+    for value in ("", "rows8", "blocks8"):
+        assert chat(lossy=value).options.lossy == value
+        assert completion(lossy=value).options.lossy == value
+
+
+@pytest.mark.parametrize("value", ["rows4", 8, True, ["rows8"]])
+def test_unknown_rounding_is_refused(value):
+    with pytest.raises(RequestError) as caught:
+        chat(lossy=value)
+    assert caught.value.param == "lossy"

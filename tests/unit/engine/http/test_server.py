@@ -364,3 +364,12 @@ async def test_a_request_may_share_what_it_computes(tokenizer, field, use):
         assert backend.prefixes == use
         response = await session.post("/v1/completions", json={"prompt": "x", "share_prefixes": 1})
         assert (await error_of(response))["param"] == "share_prefixes"
+
+
+@pytest.mark.parametrize("stop", [None, ["x!x"]])
+async def test_allowed_rounding_reaches_the_engine(tokenizer, stop):
+    backend = ScriptedBackend(tokenizer)
+    body = {"prompt": "Hello", "stop": stop, "n": 2, "max_tokens": 3, "lossy": "rows8"}
+    async with serving(backend) as (_, session):
+        assert (await session.post("/v1/completions", json=body)).status == 200
+    assert backend.lossy == "rows8"
