@@ -11,6 +11,7 @@ from engine.bench.measured import Crowded
 from engine.bench.specs import Crowd
 from engine.client.client import Client
 from engine.core.clock import Clock
+from engine.core.generation import PrefixUse
 from engine.core.sampling_params import SamplingParams
 
 _WARM_UP_TOKENS = 8
@@ -30,7 +31,9 @@ async def crowd(client: Client, order: Crowd, clock: Clock) -> Crowded:
         await chats.until_each_has(_WARM_UP_TOKENS + order.before_tokens)
         started_s = clock.monotonic_s()
         params = [SamplingParams(max_new_tokens=1)]
-        async with contextlib.aclosing(client.generate([order.long_prompt], params)) as tokens:
+        async with contextlib.aclosing(
+            client.generate([order.long_prompt], params, PrefixUse.NONE)
+        ) as tokens:
             await anext(tokens)
         ended_s = clock.monotonic_s()
         # What was held up by the long prompt shows in the token after it.
@@ -66,7 +69,7 @@ class _Chats:
         while True:
             answer_s: list[float] = []
             self._arrivals_s[number].append(answer_s)
-            tokens = self._client.generate([self._order.chats[number]], params)
+            tokens = self._client.generate([self._order.chats[number]], params, PrefixUse.NONE)
             async with contextlib.aclosing(tokens):
                 async for _ in tokens:
                     answer_s.append(self._clock.monotonic_s())

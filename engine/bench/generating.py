@@ -49,7 +49,8 @@ class GenerationWatch:
         steady: asyncio.Task[Counters] | None = None
         hidden_bytes = self._links.hidden_bytes
         started_s = self._clock.monotonic_s()
-        async for index, event in self._client.generate(question.prompts, params):
+        events = self._client.generate(question.prompts, params, question.prefixes)
+        async for index, event in events:
             arrivals_s[index].append(self._clock.monotonic_s())
             ids[index].append(event.id)
             num_tokens += 1
@@ -65,6 +66,7 @@ class GenerationWatch:
             started_s=started_s,
             arrivals_s=tuple(map(tuple, arrivals_s)),
             ids_sha256=hash_ids(ids),
+            ids=tuple(map(tuple, ids)),
             client=self._client.local_peer,
             hops=tuple(hop.peer for hop in route.hops),
             before=await steady if steady else None,

@@ -34,6 +34,8 @@ class Measured(BaseModel):
     arrivals_s: tuple[tuple[float, ...], ...]
     """Of each new token, per sequence."""
     ids_sha256: str
+    ids: tuple[tuple[int, ...], ...] = ()
+    """The new tokens, per sequence."""
     client: str = ""
     """The client's peer id; empty when no swarm was involved."""
     hops: tuple[str, ...] = ()

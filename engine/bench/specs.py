@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
+from engine.core.generation import PrefixUse
+
 
 class ClientSpec(BaseModel):
     """What the bench writes into the spec file."""
@@ -35,6 +37,8 @@ class Question(BaseModel):
     new_tokens: int
     steady: bool = True
     """Ask the stages for their counters before and after the steady part."""
+    prefixes: PrefixUse = PrefixUse.NONE
+    """Nothing is reused unless that is what is measured."""
     notify_at: list[int] = []
     """Say `reached` when so many tokens have come, of all sequences together; ascending."""
 

@@ -17,7 +17,7 @@ def add_swarm(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
     parser.description = "Start headless engines and a client, generate greedily, and measure."
     _add_work(parser)
-    _add_network(parser)
+    add_network(parser)
     _add_modes(parser)
     parser.set_defaults(run=_swarm)
 
@@ -85,7 +85,8 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="one JSON object")
 
 
-def _add_network(parser: argparse.ArgumentParser) -> None:
+def add_network(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say where the peers run and what their links are like."""
     group = parser.add_argument_group("the network")
     group.add_argument(
         "--env",
