@@ -155,9 +155,7 @@ class Channel:
         """Take the frame that is to be written next."""
         if self._urgent:
             return self._urgent.popleft()
-        if self._first and (
-            not self._bulk or self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes
-        ):
+        if self._first and not self._is_bulks_turn():
             frame = self._first.popleft()
             self._overtaken_bytes += frame.num_bytes if self._bulk else 0
             return frame
@@ -167,6 +165,14 @@ class Channel:
         self._overtaken_bytes = 0
         self._bulk_sessions -= Counter({row.session for row in frame.rows})
         return frame
+
+    def _is_bulks_turn(self) -> bool:
+        """Whether the bulk frame that is next has let enough by."""
+        if not self._bulk or self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes:
+            return False
+        # A short chunk of the same prompt, queued before it, must arrive before it.
+        sessions = {row.session for row in self._bulk[0].rows}
+        return all(row.session not in sessions for frame in self._first for row in frame.rows)
 
     async def write(self, frame: Frame) -> None:
         """Write one frame now; only while `write_queued` does not run."""

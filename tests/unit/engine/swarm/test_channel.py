@@ -65,6 +65,12 @@ async def test_rows_of_one_session_keep_their_order():
     assert await sent(step(1, 100), step(1, 1), step(2, 1)) == [(2, 1), (1, 100), (1, 1)]
 
 
+async def test_prefill_does_not_leave_before_an_earlier_short_chunk_of_its_session():
+    decoding = [step(session, 16) for session in range(1, 9)]
+    order = await sent(*decoding, step(9, 16), step(9, 17))
+    assert order.index((9, 16)) < order.index((9, 17))
+
+
 async def test_session_whose_prefill_has_left_is_fast_again():
     line = Line()
     channel = Channel(line, 1.0)
