@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from engine.core.generation import Lossy
+from engine.core.generation import Lossy, PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
@@ -26,6 +26,7 @@ from engine.protocol.messages import (
     message_frame,
     parse,
 )
+from engine.protocol.prefixes import digests
 from engine.swarm.links import Links
 from tests.support.local_swarm import FAST, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
@@ -55,16 +56,32 @@ async def swarm(tiny: Path) -> AsyncIterator[LocalSwarm]:
 async def open_session(swarm: LocalSwarm, name: str, session: int = SESSION) -> Links:
     """A stranger with a session of its own at the stage."""
     links = await swarm.node(name)
+    assert not (await ask_to_open(links, sequence(session))).refused
+    return links
+
+
+def sequence(session: int, capacity_tokens: int = CAPACITY, **fields: object) -> SequenceMessage:
+    return SequenceMessage(
+        session=session,
+        capacity_tokens=capacity_tokens,
+        prompt_tokens=1,
+        sampling=SamplingMessage(),
+        **fields,
+    )
+
+
+async def ask_to_open(links: Links, *sequences: SequenceMessage) -> OpenReply:
     opened: asyncio.Future[OpenReply] = asyncio.get_running_loop().create_future()
     links.on([Kind.OPENED], lambda _, frame: opened.set_result(parse(frame, OpenReply)))
-    sequence = SequenceMessage(
-        session=session, capacity_tokens=CAPACITY, prompt_tokens=1, sampling=SamplingMessage()
+    request = OpenRequest(
+        request=1,
+        model_id="tiny@0",
+        hops=(HopMessage(peer=STAGE, start=0, end=4),),
+        sequences=sequences,
+        prefixes=PrefixUse.SHARED,
     )
-    hop = HopMessage(peer=STAGE, start=0, end=4)
-    request = OpenRequest(request=1, model_id="tiny@0", hops=(hop,), sequences=(sequence,))
     links.send(STAGE, message_frame(Kind.OPEN, request))
-    assert not (await asyncio.wait_for(opened, 5)).refused
-    return links
+    return await asyncio.wait_for(opened, 5)
 
 
 def step(position: int, ids: list[int], *, session: int = SESSION, width: int = 0) -> Frame:
@@ -83,6 +100,44 @@ async def serves_others(swarm: LocalSwarm, name: str) -> bool:
         while swarm.stages[0].handler.num_sessions:
             await asyncio.sleep(0.02)
     return len(events) == 3
+
+
+async def test_stranger_gets_nothing_of_what_others_compute_or_have_left(
+    swarm: LocalSwarm,
+) -> None:
+    owner, mallory = await open_session(swarm, "owner", 500), await swarm.node("mallory")
+    owner.send(STAGE, step(0, [1] * 10, session=500))
+    secret = list(range(5, 75))
+    await collect(await swarm.add_client("left"), [secret], [SamplingParams(max_new_tokens=1)])
+    asked = {"prefix_digests": tuple(digests(secret))}
+    reply = await ask_to_open(
+        mallory,
+        sequence(501, 100, fork_of=500, fork_tokens=8),
+        sequence(502, 100, **asked),
+        sequence(503, 100, fork_of=503, fork_tokens=8),
+    )
+    assert reply.reused_tokens == (0, 0, 0)
+    for links, sessions in ((owner, (500,)), (mallory, (501, 502, 503))):
+        links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=sessions)))
+    assert await serves_others(swarm, "after-mallory")
+
+
+async def test_sessions_that_wait_for_each_other_harm_nobody(swarm: LocalSwarm) -> None:
+    links = await swarm.node("circle")
+    reply = await ask_to_open(
+        links,
+        sequence(600, fork_of=601, fork_tokens=8),
+        sequence(601, fork_of=600, fork_tokens=8),
+    )
+    assert reply.reused_tokens == (8, 8)
+    for session in (600, 601):
+        links.send(STAGE, step(8, [1], session=session))
+    (events,) = await collect(
+        await swarm.add_client("beside"), [[1, 2, 3]], [SamplingParams(max_new_tokens=3)]
+    )
+    assert len(events) == 3
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(600, 601))))
+    assert await serves_others(swarm, "after-circle")
 
 
 @pytest.mark.parametrize(
