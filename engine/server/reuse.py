@@ -94,17 +94,20 @@ class PrefixReuse:
             keep: Hold on to what they computed, as far as there is room.
         """
         freed: list[SessionId] = []
+        entries: list[Entry] = []
         for session in sessions:
             entry = self._entry(session) if keep else None
             if entry is None:
                 freed.append(session.id)
-                continue
-            freed += self._index.add(entry, now_s)
-            if self._index.get(session.id) is not None:
-                self._worker.keep_prefix(session.id, entry.tokens)
+            else:
+                entries.append(entry)
+                freed += self._index.add(entry, now_s)
         room_bytes = self._table.kv_budget_bytes - self._table.used_bytes
         freed += self._index.shrink(room_bytes)
         self._worker.close_sessions(freed)
+        for entry in entries:  # of a large batch most have had to go again already
+            if self._index.get(entry.session) is entry:
+                self._worker.keep_prefix(entry.session, entry.tokens)
 
     def expire(self, now_s: float) -> None:
         """Free what nobody has used for long."""
