@@ -29,6 +29,11 @@ class Sequence:
     """First tokens that need not be sent along the present route."""
     finished: bool = False
 
+    @property
+    def sent_ids(self) -> list[int]:
+        """Those that the stages compute in any case: what follows the newest one may not be wanted."""
+        return self.ids if len(self.ids) == self.prompt_tokens else self.ids[:-1]
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

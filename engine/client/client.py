@@ -332,7 +332,7 @@ class Client:
             return [beginnings([sequence], ())[0] for sequence in new]
         known = dict(new)
         live = [
-            (session, batch.sequences[session].ids)
+            (session, batch.sequences[session].sent_ids)
             for session, batch in self._batches.items()
             if session not in known and self._routes[session] == route and not batch.has_failed
         ]

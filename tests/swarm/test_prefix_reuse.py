@@ -166,6 +166,20 @@ async def test_answers_that_run_at_the_same_time_share_their_beginning(
     assert beside.reused == [100, 100]
 
 
+async def test_answer_that_has_ended_is_reused_while_another_still_runs(
+    two: LocalSwarm, client: Client
+) -> None:
+    words = [prompt(60, seed=24), prompt(20, seed=25)]
+    short, long = SamplingParams(max_new_tokens=8), SamplingParams(max_new_tokens=300)
+    answer: list[int] = []
+    async with contextlib.aclosing(client.generate(words, [short, long])) as generation:
+        while len(answer) < 8:
+            index, event = await anext(generation)
+            answer += [event.id] * (index == 0)
+        events = await ask(client, [[*words[0], *answer, 5, 6]])
+    assert events[0][0].reused_tokens == 60 + 7  # the last one was never computed
+
+
 async def test_each_of_many_chats_goes_on_from_its_own_last_turn(
     two: LocalSwarm, client: Client
 ) -> None:
