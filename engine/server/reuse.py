@@ -126,7 +126,7 @@ class PrefixReuse:
     ) -> None:
         if session.lossy:
             use = PrefixUse.NONE  # what was computed from rounded states is nobody else's
-        session.prefixes = use
+        session.prefixes, session.opened_way = use, session.way
         if use is PrefixUse.NONE:
             return
         session.ids = np.zeros(session.capacity_tokens, np.int32)
@@ -159,9 +159,12 @@ class PrefixReuse:
         """What is worth keeping of a session that has ended."""
         computed = self._passes.computed_tokens(session)
         tokens = max(marks(computed), default=0)
-        # Of rows that differ in little, one is enough.
-        if session.ids is None or not tokens or session.forked_tokens > computed // 2:
+        if session.ids is None or not tokens:
             return None
+        if session.way != session.opened_way:
+            return None  # its beginning has come from stages that are not on its way now
+        if session.forked_tokens > computed // 2:
+            return None  # of rows that differ in little, one is enough
         ids = session.ids[:tokens].copy()
         return Entry(
             session=session.id,

@@ -48,6 +48,8 @@ class Session:
     prefixes: PrefixUse = PrefixUse.NONE
     reused_from: SessionId | None = None
     """What its first tokens were taken from."""
+    opened_way: tuple[Hop, ...] = ()
+    """The stages up to ours when it was opened."""
     forked_tokens: int = 0
     """What it takes over from another open session."""
     ids: npt.NDArray[np.int32] | None = None
