@@ -213,6 +213,8 @@ class Ping(Message):
     """A PONG repeats the PING's; 0 in one that answers none and only shows life."""
     unix_s: float = 0.0
     """In PONG: the sender's clock."""
+    received_bytes: int = Field(default=0, ge=0, lt=1 << 62)
+    """In PONG: all that has come by this stream."""
     received_bytes_per_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """In PONG: how fast the other's large frames arrive; 0 while unknown."""
     decoded_bytes_per_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)

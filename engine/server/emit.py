@@ -16,7 +16,7 @@ from engine.server.scheduler import Work
 from engine.server.sessions import SessionTable
 from engine.server.worker_process import LoadOrder
 
-_BULK_FRAME_BYTES = 128 << 10
+_BULK_FRAME_BYTES = 96 << 10
 _FINISH_FLAGS = {FinishReason.STOP: RowFlags.EOS, FinishReason.LENGTH: RowFlags.LENGTH}
 
 

@@ -23,6 +23,7 @@ from engine.protocol.messages import MAX_MESSAGE_BYTES
 from engine.swarm.arrival_rate import PIECE_BYTES as MEASURED_PIECE_BYTES
 from engine.swarm.arrival_rate import ArrivalRate
 from engine.swarm.transport import ByteStream
+from engine.swarm.window import SendWindow
 
 HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 """What a stranger may send before we know who it is."""
@@ -57,8 +58,11 @@ class Channel:
         self._bulk_sessions: Counter[SessionId] = Counter()
         self._overtaken_bytes = 0
         """Written since the bulk frame that is next could have been."""
+        self._window = SendWindow()
         self._filled = asyncio.Event()
         self.queued_bytes = 0
+        self.read_bytes = 0
+        """All that has come in."""
         self.arrival_rate = ArrivalRate()
         """How fast frames come in."""
         self.on_new_rate: Callable[[], None] = lambda: None
@@ -117,6 +121,11 @@ class Channel:
         self.queued_bytes += frame.num_bytes
         self._filled.set()
 
+    def reported(self, received_bytes: int, rate_bytes_per_s: float, rtt_s: float) -> None:
+        """Note what the peer has received; see `SendWindow.reported`."""
+        self._window.reported(received_bytes, rate_bytes_per_s, rtt_s)
+        self._filled.set()
+
     async def write_queued(self) -> None:
         """Write what `put` queues, for ever.
 
@@ -148,6 +157,7 @@ class Channel:
         buffers = [buffer for part in wired for buffer in encode(part)]
         if sum(map(len, buffers)) < _JOIN_BELOW_BYTES:
             buffers = [b"".join(buffers)]  # one system call is cheaper than two
+        self._window.sent(sum(map(len, buffers)))
         await self._stream.write(*buffers)
         self.queued_bytes -= frame.num_bytes
 
@@ -159,7 +169,7 @@ class Channel:
             frame = self._first.popleft()
             self._overtaken_bytes += frame.num_bytes if self._bulk else 0
             return frame
-        if not self._bulk:
+        if not self._bulk or self._window.is_full:
             return None
         frame = self._bulk.popleft()
         self._overtaken_bytes = 0
@@ -168,7 +178,9 @@ class Channel:
 
     def _is_bulks_turn(self) -> bool:
         """Whether the bulk frame that is next has let enough by."""
-        if not self._bulk or self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes:
+        if not self._bulk or self._window.is_full:
+            return False
+        if self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes:
             return False
         # A short chunk of the same prompt, queued before it, must arrive before it.
         sessions = {row.session for row in self._bulk[0].rows}
@@ -176,7 +188,9 @@ class Channel:
 
     async def write(self, frame: Frame) -> None:
         """Write one frame now; only while `write_queued` does not run."""
-        await self._stream.write(*encode(frame))
+        buffers = encode(frame)
+        self._window.sent(sum(map(len, buffers)))
+        await self._stream.write(*buffers)
 
     def close(self) -> None:
         """Drop the stream at once; what is queued is lost."""
@@ -185,11 +199,13 @@ class Channel:
     async def _read_piece(self, num_bytes: int) -> bytes:
         try:
             async with asyncio.timeout(self._silence_limit_s):
-                return await self._stream.read_exactly(num_bytes)
+                piece = await self._stream.read_exactly(num_bytes)
         except TimeoutError as error:
             raise PeerSilent(
                 f"The peer has been silent for {self._silence_limit_s:g} s."
             ) from error
+        self.read_bytes += len(piece)
+        return piece
 
 
 async def run_until_first_ends(*coroutines: Coroutine[object, object, None]) -> None:

@@ -15,6 +15,7 @@ from engine.protocol.messages import Hello, Ping, message_frame, parse
 from engine.swarm.channel import HELLO_LIMITS, Channel, run_until_first_ends
 from engine.swarm.handshake import Membership, Role, new_nonce
 from engine.swarm.link_codec import IncomingCodec
+from engine.swarm.window import report_bytes
 
 _LINGER_S = 1.0
 """How long a refusal may take to reach the refused before we hang up."""
@@ -45,6 +46,7 @@ class IncomingLink:
         self._config = config
         self._clock = clock
         self._codec = IncomingCodec(clock)
+        self._reported_bytes = 0
         channel.on_new_rate = lambda: self._pong(0)
 
     async def welcome(self) -> None:
@@ -113,6 +115,9 @@ class IncomingLink:
         limits = FrameLimits()
         while True:
             frame = await self._channel.read(limits)
+            unreported = self._channel.read_bytes - self._reported_bytes
+            if unreported >= report_bytes(self._channel.arrival_rate.bytes_per_s):
+                self._pong(0)
             if frame.kind is Kind.PING:
                 self._pong(parse(frame, Ping).sequence)
             elif frame.kind is Kind.REFERENCE:
@@ -131,9 +136,11 @@ class IncomingLink:
     def _pong(self, sequence: int) -> None:
         if self._channel.queued_bytes > _MAX_PONG_BYTES:
             return  # it asks without reading our answers
+        self._reported_bytes = self._channel.read_bytes
         pong = Ping(
             sequence=sequence,
             unix_s=self._clock.unix_s(),
+            received_bytes=self._reported_bytes,
             received_bytes_per_s=self._channel.arrival_rate.bytes_per_s,
             decoded_bytes_per_s=self._codec.decoded_bytes_per_s,
         )

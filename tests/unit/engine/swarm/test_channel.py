@@ -92,6 +92,39 @@ async def test_prefill_keeps_a_share_of_a_full_line():
     assert 5 < order.index((1, 100)) < 20
 
 
+async def test_prefill_waits_for_the_peer_to_receive_what_has_left_and_decoding_does_not():
+    line = Line()
+    channel = Channel(line, 1.0)
+    channel.reported(0, 2.5e6, 0.1)
+    writing_task = asyncio.create_task(channel.write_queued())
+    for _ in range(100):
+        channel.put(step(1, 10_000))
+    await asyncio.sleep(0.05)
+    first = len(line.frames)
+    assert first * 40_000 < 2.5e6 * 0.1 * 1.25 + 3 * 32_768 + 2 * 40_100
+    assert first * 40_000 > 2.5e6 * 0.1
+    channel.put(step(2, 1))
+    await asyncio.sleep(0.05)
+    assert [frame.rows[0].session for frame in line.frames[first:]] == [2]
+    while channel.queued_bytes:
+        channel.reported(sum(frame.num_bytes for frame in line.frames), 2.5e6, 0.1)
+        await asyncio.sleep(0)
+    assert len(line.frames) == 101
+    writing_task.cancel()
+
+
+async def test_peer_cannot_report_more_than_it_was_sent():
+    line = Line()
+    channel = Channel(line, 1.0)
+    channel.reported(1 << 40, 2.5e6, 0.1)
+    for _ in range(100):
+        channel.put(step(1, 10_000))
+    writing_task = asyncio.create_task(channel.write_queued())
+    await asyncio.sleep(0.05)
+    assert len(line.frames) < 20
+    writing_task.cancel()
+
+
 async def test_heartbeat_goes_before_everything():
     line = Line()
     channel = Channel(line, 1.0)
