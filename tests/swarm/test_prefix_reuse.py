@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
@@ -255,3 +257,20 @@ async def test_what_came_of_rounded_states_is_kept_for_nobody(
             pass
     assert seen.reused == [0, 0]
     assert ids(exact) == ids(await ask(client, [words], use=PrefixUse.NONE))
+
+
+async def test_lost_stage_changes_no_token_of_sequences_that_share(tiny: Path) -> None:
+    long = SamplingParams(max_new_tokens=40)
+    async with local_swarm(tiny, *TWO, Span(2, 4)) as swarm:
+        client = await swarm.add_client()
+        common = prompt(80, seed=80)
+        rows = [[*common, *prompt(10, seed=81 + n)] for n in range(3)]
+        expected = ids(await ask(client, rows, long, PrefixUse.NONE))
+        await ask(client, [common])
+        found: list[list[int]] = [[] for _ in rows]
+        async for index, event in client.generate(rows, [long] * 3):
+            found[index].append(event.id)
+            if index == 0 and len(found[0]) == 5:  # s1 is in use: its id comes before s2's
+                os.kill(swarm.stages[1].worker.pid, signal.SIGKILL)
+    assert swarm.stages[1].serving.done()
+    assert found == expected
