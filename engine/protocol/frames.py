@@ -8,7 +8,7 @@ a message of `engine.protocol.messages`.
 ```
 header, 36 bytes, little endian
   2s magic "SH" | B version | B kind | B dtype | B codec | H rows | I tokens | I width |
-  I payload bytes | Q xxh3 of all before and of the body | 8s reserved
+  I payload bytes | Q xxh3 of all before and of the body | B more follows | 7s reserved
 row, 24 bytes
   Q session | I position | I count | H attempt | H flags | I reserved
 ```
@@ -38,8 +38,8 @@ from engine.core.ids import SessionId
 PROTOCOL_VERSION = 1
 MAGIC = b"SH"
 _FIELDS = struct.Struct("<2sBBBBHIII")
-_CHECKSUM = struct.Struct("<Q8x")
-_HEADER = struct.Struct("<2sBBBBHIIIQ8x")
+_CHECKSUM = struct.Struct("<Q?7x")
+_HEADER = struct.Struct("<2sBBBBHIIIQ?7x")
 HEADER_BYTES = _HEADER.size
 DECODE_TOKENS = 16
 """Rows up to this long (one token, or a small draft) count as decoding; longer ones are prefill."""
@@ -182,6 +182,8 @@ class FrameHeader:
     width: int
     payload_bytes: int
     checksum: int
+    more_follows: bool
+    """A hint, not covered by the checksum: the sender had another frame ready when this one left."""
 
     @property
     def body_bytes(self) -> int:
@@ -199,8 +201,12 @@ def check(frame: Frame) -> None:
         raise LocalProtocolError("A frame's rows and ids do not match; this is a bug, report it.")
 
 
-def encode(frame: Frame) -> list[bytes | memoryview]:
+def encode(frame: Frame, *, more_follows: bool = False) -> list[bytes | memoryview]:
     """Turn a frame into buffers to write one after another (no copy of the payload).
+
+    Args:
+        frame: What to send.
+        more_follows: Whether another one is ready to follow it at once.
 
     Raises:
         LocalProtocolError: The frame does not hold together.
@@ -214,7 +220,7 @@ def encode(frame: Frame) -> list[bytes | memoryview]:
     fields = _pack_fields(frame.kind, frame.dtype, frame.codec, sizes)
     checksum = xxhash.xxh3_64(fields + front)
     checksum.update(frame.payload)
-    header = fields + _CHECKSUM.pack(checksum.intdigest())
+    header = fields + _CHECKSUM.pack(checksum.intdigest(), more_follows)
     return [header + front, frame.payload] if len(frame.payload) else [header + front]
 
 
@@ -228,9 +234,9 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
     Raises:
         FrameCorrupt: Not a frame, another version, or more than the limits allow.
     """
-    magic, version, kind, dtype, codec, rows, tokens, width, payload, checksum = _HEADER.unpack(
-        data
-    )
+    (
+        magic, version, kind, dtype, codec, rows, tokens, width, payload, checksum, more_follows
+    ) = _HEADER.unpack(data)  # fmt: skip
     if magic != MAGIC:
         raise FrameCorrupt("The peer sent bytes that are not a Shoal frame.")
     if version != PROTOCOL_VERSION:
@@ -257,7 +263,7 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
         fits = not dtype or payload == raw_bytes
     if not fits:
         raise FrameCorrupt("The peer sent a frame whose payload does not fit its shape.")
-    return FrameHeader(kind, dtype, codec, rows, tokens, width, payload, checksum)
+    return FrameHeader(kind, dtype, codec, rows, tokens, width, payload, checksum, more_follows)
 
 
 def decode(header: FrameHeader, body: bytes) -> Frame:

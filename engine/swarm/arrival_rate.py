@@ -1,33 +1,46 @@
-"""How many bytes a second a link really carries, as its receiver sees it.
+"""How many bytes a second a link really carries, as its receiver sees it. Pure.
 
-A sender cannot know: what it writes fills buffers long before it has crossed. The receiver can: from
-when a large frame begins to arrive until its end, the line is what limits it. Pure.
+A sender cannot know: what it writes fills buffers long before it has crossed. The receiver can. While
+frames follow one another without a pause and are awaited, the line alone is what limits them: so many
+bytes in the time from the first one's header to the end of the last.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Final
 
-PIECE_BYTES: Final = 16 << 10
-"""Frames that are measured are read in pieces of this size."""
-_MIN_FRAME_BYTES: Final = 48 << 10
-"""libp2p hands over up to 32 KiB at once, so that less says nothing."""
+_PIECE_BYTES: Final = 256 << 10
+_MEASURED_PIECE_BYTES: Final = 16 << 10
 _MIN_WAIT_S: Final = 1e-4
 """Reading that took longer had to wait for the line; less is our own work."""
+_MIN_TRAIN_S: Final = 3e-4
+"""Less than this cannot be measured; lines on which it occurs are fast anyway."""
+_MIN_TRAIN_BYTES: Final = 48 << 10
+"""libp2p hands over up to 32 KiB at once, so that less says nothing. Were slow trains counted where
+fast ones of the same size are not, every line would seem slow."""
+_MAX_TRAIN_BYTES: Final = 512 << 10
+_REST_S: Final = 0.2
+"""Reading in small pieces costs, so not everything is measured."""
 _SAMPLES: Final = 16
 _MIN_SAMPLES: Final = 3
-_QUANTILE: Final = 0.75
-"""Cross traffic and a connection's slow start make samples too low far more often than anything
-makes them too high."""
+_QUANTILE: Final = 0.9
+"""A connection's slow start, cross traffic and busy cores make samples too low; hardly anything makes
+them too high."""
 
 
 class ArrivalRate:
-    """The rate of one stream, from its last large frames."""
+    """Told of every read of one stream; says how fast its line is."""
 
     def __init__(self) -> None:
         self._samples: deque[float] = deque(maxlen=_SAMPLES)
+        self._rests_until_s = 0.0
+        self._in_frame = False
+        self._began_s: float | None = None
+        """When the train began to arrive; None while nothing is measured."""
+        self._num_bytes = 0
+        """Of the train, after what had come at once."""
+        self._ended_s = 0.0
 
     @property
     def bytes_per_s(self) -> float:
@@ -35,28 +48,48 @@ class ArrivalRate:
         ordered = sorted(self._samples)
         return ordered[int(_QUANTILE * (len(ordered) - 1))] if len(ordered) >= _MIN_SAMPLES else 0.0
 
-    @staticmethod
-    def is_worth_measuring(header_wait_s: float, body_bytes: int) -> bool:
-        """Whether a frame can be measured: large, and awaited when it began to arrive."""
-        return header_wait_s >= _MIN_WAIT_S and body_bytes >= _MIN_FRAME_BYTES
+    @property
+    def piece_bytes(self) -> int:
+        """The most that should be read at once."""
+        return _PIECE_BYTES if self._began_s is None else _MEASURED_PIECE_BYTES
 
-    def add(self, pieces: Sequence[tuple[float, float, int]]) -> bool:
-        """Note one frame.
+    def read(self, began_s: float, ended_s: float, num_bytes: int) -> None:
+        """Note a read; the first after `end_frame` is that of a header."""
+        waited = ended_s - began_s >= _MIN_WAIT_S
+        if not self._in_frame:
+            self._in_frame = True
+            if self._began_s is None and waited and ended_s >= self._rests_until_s:
+                self._began_s = ended_s
+                self._num_bytes = 0
+                return
+        if self._began_s is None:
+            return
+        # What was there at once had come together with the first header, or before we came to read;
+        # so had some of the first piece that was not.
+        if self._num_bytes:
+            self._num_bytes += num_bytes
+        elif waited:
+            self._num_bytes = num_bytes // 2
+        self._ended_s = ended_s
+
+    def end_frame(self, *, more_follows: bool) -> bool:
+        """Note the end of a frame.
 
         Args:
-            pieces: Of the body, in order: when reading it began and ended, and its bytes. What was
-                there at once had come together with the header, or before we came to read it, and
-                says nothing of the line.
+            more_follows: Its sender had another one ready.
 
         Returns:
             Whether the rate has changed by enough to tell the sender before its time.
         """
-        before = self.bytes_per_s
-        began_s = pieces[0][0]
-        waits = [ended - began >= _MIN_WAIT_S for began, ended, _ in pieces]
-        if not any(waits):
+        self._in_frame = False
+        if self._began_s is None or (more_follows and self._num_bytes < _MAX_TRAIN_BYTES):
             return False
-        num_bytes = sum(size for *_, size in pieces[waits.index(True) :])
-        self._samples.append(num_bytes / (pieces[-1][1] - began_s))
+        before, lasted_s = self.bytes_per_s, self._ended_s - self._began_s
+        self._began_s = None
+        if self._num_bytes < _MIN_TRAIN_BYTES:
+            return False
+        self._samples.append(self._num_bytes / max(_MIN_TRAIN_S, lasted_s))
         now = self.bytes_per_s
+        if now:
+            self._rests_until_s = self._ended_s + _REST_S
         return bool(now) and (not before or not 0.8 < now / before < 1.25)

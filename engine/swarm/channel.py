@@ -20,7 +20,6 @@ from engine.protocol.frames import (
     read_header,
 )
 from engine.protocol.messages import MAX_MESSAGE_BYTES
-from engine.swarm.arrival_rate import PIECE_BYTES as MEASURED_PIECE_BYTES
 from engine.swarm.arrival_rate import ArrivalRate
 from engine.swarm.transport import ByteStream
 from engine.swarm.window import SendWindow
@@ -28,7 +27,6 @@ from engine.swarm.window import SendWindow
 HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 """What a stranger may send before we know who it is."""
 MAX_QUEUED_BYTES = 64 << 20
-_PIECE_BYTES = 256 << 10
 _JOIN_BELOW_BYTES = 32 << 10
 _WRITE_BESIDE_ABOVE_BYTES = 128 << 10
 _OVERTAKE = 3
@@ -76,22 +74,17 @@ class Channel:
             PeerUnreachable: The stream broke.
             PeerSilent: No byte came within the silence limit.
         """
-        now_s = asyncio.get_running_loop().time
-        began_s = now_s()
         header = read_header(await self._read_piece(HEADER_BYTES), limits)
         if header.kind not in ROW_KINDS and header.payload_bytes > MAX_MESSAGE_BYTES:
             raise FrameCorrupt(f"The peer sent a message of {header.payload_bytes} bytes.")
-        measured = self.arrival_rate.is_worth_measuring(now_s() - began_s, header.body_bytes)
-        piece_bytes = MEASURED_PIECE_BYTES if measured else _PIECE_BYTES
-        pieces, times = [], []
+        pieces = []
         missing = header.body_bytes
         while missing:
             # In pieces, because each one is a sign of life on a slow line.
-            began_s = now_s()
+            piece_bytes = self.arrival_rate.piece_bytes
             pieces.append(await self._read_piece(min(missing, piece_bytes)))
-            times.append((began_s, now_s(), len(pieces[-1])))
             missing -= len(pieces[-1])
-        if measured and self.arrival_rate.add(times):
+        if self.arrival_rate.end_frame(more_follows=header.more_follows):
             self.on_new_rate()
         return decode(header, pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
@@ -154,10 +147,16 @@ class Channel:
                 await asyncio.gather(writing, return_exceptions=True)
 
     async def _write(self, frame: Frame, wired: list[Frame]) -> None:
-        buffers = [buffer for part in wired for buffer in encode(part)]
+        self._window.sent(sum(part.num_bytes for part in wired))
+        goes_on = bool(self._first or (self._bulk and not self._window.is_full))
+        more = [True] * (len(wired) - 1) + [goes_on]
+        buffers = [
+            buffer
+            for part, more_follows in zip(wired, more, strict=True)
+            for buffer in encode(part, more_follows=more_follows)
+        ]
         if sum(map(len, buffers)) < _JOIN_BELOW_BYTES:
             buffers = [b"".join(buffers)]  # one system call is cheaper than two
-        self._window.sent(sum(map(len, buffers)))
         await self._stream.write(*buffers)
         self.queued_bytes -= frame.num_bytes
 
@@ -197,6 +196,8 @@ class Channel:
         self._stream.close()
 
     async def _read_piece(self, num_bytes: int) -> bytes:
+        now_s = asyncio.get_running_loop().time
+        began_s = now_s()
         try:
             async with asyncio.timeout(self._silence_limit_s):
                 piece = await self._stream.read_exactly(num_bytes)
@@ -205,6 +206,7 @@ class Channel:
                 f"The peer has been silent for {self._silence_limit_s:g} s."
             ) from error
         self.read_bytes += len(piece)
+        self.arrival_rate.read(began_s, now_s(), num_bytes)
         return piece
 
 

@@ -29,7 +29,7 @@ from engine.protocol.frames import (
 
 LIMITS = FrameLimits(max_rows=64, max_tokens=4096, max_payload_bytes=1 << 20)
 RESERVED = {*range(28, 36)}
-"""Header bytes that nothing reads."""
+"""Header bytes that say nothing of the frame itself."""
 
 rows = st.lists(
     st.builds(
