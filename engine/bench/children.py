@@ -160,7 +160,7 @@ class Child:
         await self.answer("killed", HELLO_LIMIT_S)
 
     async def resident_bytes(self) -> dict[str, int]:
-        """Resident size of the program's own processes (`engine`) and of `others` it started.
+        """Resident size of the `program`, of an engine's `workers` and of `others` it started.
 
         Raises:
             BenchFailed: The host does not answer.

@@ -11,6 +11,7 @@ from engine.bench.measured import Crowded
 from engine.bench.specs import Crowd
 from engine.client.client import Client
 from engine.core.clock import Clock
+from engine.core.errors import EngineError
 from engine.core.generation import PrefixUse
 from engine.core.sampling_params import SamplingParams
 
@@ -24,6 +25,14 @@ async def crowd(client: Client, order: Crowd, clock: Clock) -> Crowded:
         EngineError: The swarm could not.
     """
     chats = _Chats(client, order, clock)
+    try:
+        return await _beside(chats, client, order, clock)
+    except ExceptionGroup as group:
+        failed = group.subgroup(EngineError)
+        raise failed.exceptions[0] if failed is not None else group from group
+
+
+async def _beside(chats: _Chats, client: Client, order: Crowd, clock: Clock) -> Crowded:
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(chats.run(number)) for number in range(len(order.chats))]
         await chats.until_each_has(_WARM_UP_TOKENS)

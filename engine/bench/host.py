@@ -102,17 +102,19 @@ class Host:
         self._say({"killed": True})
 
     def _memory(self) -> dict[str, int]:
-        """Resident bytes of the engine's own processes, and of others that it started."""
+        """Resident bytes of the program, of the engine's own workers, and of other children."""
         assert self._program is not None, "nothing was started"
-        resident = {"engine": 0, "others": 0}
+        resident = {"program": 0, "workers": 0, "others": 0}
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has ended meanwhile
                 if os.getpgid(int(folder.name)) != self._program.pid:
                     continue
                 words = (folder / "cmdline").read_bytes().split(b"\0")
                 pages = int((folder / "statm").read_text("ascii").split()[1])
-                ours = any(word.startswith(b"engine") for word in words)
-                resident["engine" if ours else "others"] += pages * os.sysconf("SC_PAGE_SIZE")
+                kind = "program" if int(folder.name) == self._program.pid else "others"
+                if any(word.startswith(b"engine.") for word in words):
+                    kind = "workers"
+                resident[kind] += pages * os.sysconf("SC_PAGE_SIZE")
         return resident
 
     def _hello(self, cores: list[int] | None) -> None:

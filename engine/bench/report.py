@@ -127,7 +127,7 @@ def step_ms_median(arrivals_s: Sequence[Sequence[float]]) -> float:
 
 
 def plain_run(system: str, repeats: Sequence[Measured], shape: Shape = Shape()) -> Run:
-    """The numbers of a system whose stages, if it has any, were not asked for counters."""
+    """The numbers of a swarm whose stages were not asked for counters."""
     chosen, rates = _median_repeat(repeats)
     rate = tokens_per_s(chosen.arrivals_s)
     step_ms = 1e3 * len(chosen.arrivals_s) / rate
@@ -138,7 +138,7 @@ def plain_run(system: str, repeats: Sequence[Measured], shape: Shape = Shape()) 
         emulated=shape.emulated,
         tokens_per_s=rate,
         ttft_s=ttft_s(chosen),
-        step_ms=StepTime(compute=step_ms, encode=0.0, wire=0.0, wait=0.0),
+        step_ms=StepTime(compute=0.0, encode=0.0, wire=step_ms, wait=0.0),
         step_ms_median=step_ms_median(chosen.arrivals_s),
         link_bytes_per_step=[],
         client_bytes_per_step=0.0,
@@ -150,6 +150,13 @@ def plain_run(system: str, repeats: Sequence[Measured], shape: Shape = Shape()) 
         ids_sha256=chosen.ids_sha256,
         repeats_tokens_per_s=rates,
     )
+
+
+def local_run(system: str, repeats: Sequence[Measured]) -> Run:
+    """The numbers of a system without links: all it does is compute."""
+    run = plain_run(system, repeats)
+    step = StepTime(compute=run.step_ms.wire, encode=0.0, wire=0.0, wait=0.0)
+    return run.model_copy(update={"step_ms": step})
 
 
 def swarm_run(

@@ -25,7 +25,9 @@ class MemorySample(BaseModel):
     stage: int
     """From 1."""
     rss_bytes: int
-    """Resident: agent and worker."""
+    """Resident: agent and worker together."""
+    agent_bytes: int
+    worker_bytes: int
     daemon_bytes: int
     """Resident: its libp2p daemon."""
     kv_bytes: int
@@ -66,7 +68,11 @@ async def measure_soak(
     finally:
         sampler.cancel()
         await asyncio.gather(sampler, return_exceptions=True)
-    run = plain_run("shoal", measured, bed.shape(0))
+    tokens = sum(len(times) for one in measured for times in one.arrivals_s)
+    seconds = sum(max(map(max, one.arrivals_s)) - one.started_s for one in measured)
+    # Each generation is of another size, so only all of them together have a rate.
+    rates = {"tokens_per_s": tokens / seconds, "repeats_tokens_per_s": []}
+    run = plain_run("shoal", measured, bed.shape(0)).model_copy(update=rates)
     return [run], {run.ids_sha256}, samples, _budgets(bed)
 
 
@@ -101,7 +107,9 @@ async def _sample(bed: Bed, samples: list[MemorySample], now: _Now) -> None:
                 MemorySample(
                     t_s=round(time.monotonic() - started_s, 1),
                     stage=number,
-                    rss_bytes=resident["engine"],
+                    rss_bytes=resident["program"] + resident["workers"],
+                    agent_bytes=resident["program"],
+                    worker_bytes=resident["workers"],
                     daemon_bytes=resident["others"],
                     kv_bytes=bed.model.kv_bytes(tokens, member.span),
                 )

@@ -7,7 +7,7 @@ import math
 from engine.bench.bed import Bed, say, time_limit_s
 from engine.bench.children import Child, Children
 from engine.bench.measured import Measured
-from engine.bench.report import Run, plain_run, swarm_run
+from engine.bench.report import Run, local_run, swarm_run
 from engine.bench.specs import Question
 
 _SHORT_PROMPT_TOKENS = 16
@@ -62,7 +62,7 @@ async def _measure_one(
             theirs.append(await ask_local(children, local, question))
     runs = [swarm_run("shoal", ours, warm_ups, bed.limits(), bed.shape(micro_batches))]
     if theirs:
-        runs.append(plain_run("local", theirs))
+        runs.append(local_run("local", theirs))
     return runs, {measured.ids_sha256 for measured in (*ours, *theirs)}
 
 

@@ -11,6 +11,8 @@ from engine.bench.soak import MemoryBudget, MemorySample
 from engine.bench.swarm import Report
 
 _MIB = 1 << 20
+_MAX_REPEATS = 5
+"""More are summed up."""
 
 
 def lines(report: Report) -> list[str]:
@@ -78,7 +80,8 @@ def _memory(samples: Sequence[MemorySample], budgets: Sequence[MemoryBudget]) ->
             f"stage {budget.stage}, resident MiB every 10 s (budgets: KV "
             f"{budget.kv_bytes / _MIB:.0f}, kept outputs {budget.kept_bytes / _MIB:.0f}):"
         )
-        yield "  " + _numbers([sample.rss_bytes / _MIB for sample in own], 0)
+        yield "  agent:  " + _numbers([sample.agent_bytes / _MIB for sample in own], 0)
+        yield "  worker: " + _numbers([sample.worker_bytes / _MIB for sample in own], 0)
 
 
 def _numbers(values: Sequence[float], digits: int) -> str:
@@ -93,6 +96,13 @@ def _batch(run: Run) -> str:
     asked = f", {run.micro_batches} asked for" if run.micro_batches else ""
     passes = max((stage.forwards for stage in run.stages), default=0.0)
     return f"{run.batch_size} in {passes:.1f} passes{asked}" if passes else str(run.batch_size)
+
+
+def _repeats(run: Run) -> str:
+    rates = run.repeats_tokens_per_s
+    if len(rates) <= _MAX_REPEATS:
+        return _numbers(rates, 1)
+    return f"{min(rates):.1f} to {max(rates):.1f} ({len(rates)})"
 
 
 def _codec_ratios(run: Run) -> str:
@@ -115,7 +125,7 @@ _ROWS = (
     ("", _name),
     ("batch", _batch),
     ("tokens/s, decoding", lambda run: f"{run.tokens_per_s:.2f}"),
-    ("  of each repeat", lambda run: _numbers(run.repeats_tokens_per_s, 1)),
+    ("  of the repeats", _repeats),
     ("time to first token, s", lambda run: f"{run.ttft_s:.2f}"),
     ("step, median, ms", lambda run: f"{run.step_ms_median:.2f}"),
     ("step: compute, ms", lambda run: f"{run.step_ms.compute:.2f}"),

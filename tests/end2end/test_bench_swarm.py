@@ -107,6 +107,39 @@ def test_a_slow_line_slows_the_swarm_and_bounds_it(model, environment):
     assert run["step_ms"]["wire"] > 10 + 1e3 * 604 / 12_500
 
 
+def test_batches_are_measured_one_after_the_other_over_ideal_client_links(model, environment):
+    words = ["--stages", "2", "--batch", "1,2", "--micro-batches", "2", "--env", "E2", "--json"]
+    words += ["--client-link", "ideal", "--repeat", "1", "--new-tokens", "12"]
+    done = bench(model, environment, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [run["batch_size"] for run in report["runs"]] == [1, 2]
+    # One delayed link of 25 ms: no more than 40 rounds a second.
+    assert [run["latency_bound_tokens_per_s"] for run in report["runs"]] == [40, 80]
+    for run in report["runs"]:
+        assert run["tokens_per_s"] < run["latency_bound_tokens_per_s"]
+        hidden, back = run["links"]
+        assert hidden["bytes_per_row"] == run["link_bytes_per_step"][0] / run["batch_size"]
+        assert hidden["codec_ratio"] > 0
+        assert back["codec_ratio"] is None
+        assert run["client_activation_bytes"] == 0
+
+
+def test_failing_transfers_and_killed_stages_change_no_token(model, environment):
+    words = ["--stages", "2", "--fail-rate", "2%", "--kills", "1", "--generations", "2", "--json"]
+    done = bench(model, environment, *words)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["ids_equal"] is True
+    assert report["disturbance"]["equal"] == report["disturbance"]["generations"] == 2
+    assert report["disturbance"]["failed"] == 0
+    (run,) = report["runs"]
+    assert run["kills"] == 1
+    assert run["recovery_s_median"] > 0
+    assert run["client_activation_bytes"] == 0
+    assert not list(Path(environment["TMPDIR"]).glob("shoal-bench-*"))
+
+
 def test_an_interrupt_leaves_nothing_behind(model, environment):
     with subprocess.Popen(
         command(model, "--stages", "1"), env=environment, stderr=subprocess.PIPE, text=True

@@ -7,7 +7,7 @@ from engine.bench.children import Machine
 from engine.bench.measured import Counters, Measured
 from engine.bench.report import (
     Shape,
-    plain_run,
+    local_run,
     step_ms_median,
     swarm_run,
     tokens_per_s,
@@ -183,7 +183,7 @@ def test_the_median_repeat_is_reported_with_all_its_own_numbers():
 
 def test_a_local_run_has_no_links():
     measured = Measured(started_s=0.0, arrivals_s=even_arrivals(2, 5), ids_sha256="a")
-    run = plain_run("local", [measured])
+    run = local_run("local", [measured])
     assert run.tokens_per_s == pytest.approx(20)
     assert run.step_ms.compute == pytest.approx(1e3 * STEP_S)
     assert run.link_bytes_per_step == []
