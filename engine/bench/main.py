@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from engine.bench import codec, coders, quantities
+from engine.bench.kv_command import add_kv
 from engine.bench.prefix_command import add_prefix
 from engine.bench.swarm_command import add_swarm
 
@@ -33,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="shoal bench", description="Measure Shoal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_swarm(commands.add_parser("swarm", help="a swarm of engines, and what it is up against"))
+    add_kv(commands.add_parser("kv", help="what a share of the KV cache in RAM costs"))
     add_prefix(commands.add_parser("prefix", help="what is saved where prompts begin alike"))
     _add_codec(commands.add_parser("codec", help="how small and how fast hidden states become"))
     return parser
