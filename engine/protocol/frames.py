@@ -112,6 +112,11 @@ class Codec(IntEnum):
 LOSSY_CODECS = frozenset({Codec.ROWS8, Codec.BLOCKS8})
 MAX_EXPANSION_BYTES = 16
 """No encoded payload is longer than what it encodes by more than this."""
+_MAX_SHRINKAGE = 64
+"""A batch of equal rows is encoded in a fraction of its size, but what claims to be millions of them
+would cost its receiver far more than its sender."""
+_ANY_SHRINKAGE_BYTES = 4 << 20
+"""What decodes to no more than this may come in as few bytes as it likes."""
 
 
 class RowFlags(IntFlag, boundary=STRICT):
@@ -201,6 +206,11 @@ def check(frame: Frame) -> None:
         raise LocalProtocolError("A frame's rows and ids do not match; this is a bug, report it.")
 
 
+def is_too_dense(raw_bytes: int, encoded_bytes: int) -> bool:
+    """Whether no receiver would decode so much from so little."""
+    return raw_bytes > max(_ANY_SHRINKAGE_BYTES, _MAX_SHRINKAGE * encoded_bytes)
+
+
 def encode(frame: Frame, *, more_follows: bool = False) -> list[bytes | memoryview]:
     """Turn a frame into buffers to write one after another (no copy of the payload).
 
@@ -255,7 +265,7 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
     if kind not in ROW_KINDS and (rows or tokens or width):
         raise FrameCorrupt("The peer sent a message frame with rows in it.")
     raw_bytes = tokens * width * ELEMENT_BYTES[dtype]
-    if raw_bytes > limits.max_payload_bytes:
+    if raw_bytes > limits.max_payload_bytes or (codec and is_too_dense(raw_bytes, payload)):
         raise FrameCorrupt(f"The peer sent a frame that unpacks to {raw_bytes} bytes: too large.")
     if codec is not Codec.RAW:
         fits = kind is Kind.STEP and 0 < payload <= raw_bytes + MAX_EXPANSION_BYTES and raw_bytes

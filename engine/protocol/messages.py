@@ -191,7 +191,7 @@ class StatsReply(Message):
     cpu_s: float
     """Of all its threads meanwhile."""
     encode_s: float
-    """Packing and unpacking frames."""
+    """Packing and unpacking frames, and encoding and decoding the hidden states in them."""
     wait_s: float
     """Work waiting for the worker, summed over forward passes."""
     local_s: float

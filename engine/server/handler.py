@@ -234,7 +234,7 @@ class StageHandler:
             reused_tokens=self.pace.reused_tokens,
             compute_s=self.pace.compute_s,
             cpu_s=self.pace.cpu_s,
-            encode_s=self.pace.encode_s,
+            encode_s=self.pace.encode_s + self._links.codec_s(),
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,
             sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},

@@ -37,6 +37,7 @@ class IncomingLink:
         channel: Channel,
         membership: Membership,
         config: SwarmConfig,
+        codec: IncomingCodec,
         clock: Clock,
     ) -> None:
         self.peer = peer
@@ -45,7 +46,7 @@ class IncomingLink:
         self._membership = membership
         self._config = config
         self._clock = clock
-        self._codec = IncomingCodec(clock)
+        self._codec = codec
         self._reported_bytes = 0
         channel.on_new_rate = lambda: self._pong(0)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections import deque
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.codec import lossy, payload
@@ -20,7 +21,15 @@ from engine.codec.reference import MAX_KNOWN_REFERENCES, Reference
 from engine.config import CodecMode
 from engine.core.clock import Clock
 from engine.core.errors import FrameCorrupt
-from engine.protocol.frames import ELEMENT_BYTES, LOSSY_CODECS, ROW_KINDS, Codec, Frame, Kind
+from engine.protocol.frames import (
+    ELEMENT_BYTES,
+    LOSSY_CODECS,
+    ROW_KINDS,
+    Codec,
+    Frame,
+    Kind,
+    is_too_dense,
+)
 from engine.protocol.messages import LinkFacts, Ping
 
 _THREAD_ABOVE_BYTES: Final = 128 << 10
@@ -30,18 +39,27 @@ _MIN_BYTES: Final = 512
 _RECENT: Final = 64
 
 
+@dataclass(slots=True)
+class CodecWork:
+    """What encoding and decoding have cost, all links together."""
+
+    seconds: float = 0.0
+
+
 class OutgoingCodec:
     """Encodes what goes to one peer, and counts it; outlives the peer's streams."""
 
-    def __init__(self, mode: CodecMode, line_bytes_per_s: float, clock: Clock) -> None:
+    def __init__(
+        self, mode: CodecMode, line_bytes_per_s: float, clock: Clock, work: CodecWork
+    ) -> None:
         """`line_bytes_per_s` is the rate of an artificial line; 0 for a real one."""
         self._mode = mode
         self._line_bytes_per_s = line_bytes_per_s
         self._clock = clock
+        self._work = work
         self._histories: dict[tuple[Codec, int], History] = {}
         self._learner: ReferenceLearner | None = None
         self._sampled = asyncio.Event()
-        self._shipped: deque[int] = deque(maxlen=MAX_KNOWN_REFERENCES)
         self._bandwidth_bytes_per_s: float | None = None
         self._decode_s_per_byte: float | None = None
         self._last_codec = Codec.RAW
@@ -49,9 +67,11 @@ class OutgoingCodec:
         self.sent_row_bytes = 0
         """Bytes of row frames handed to the stream, as they travelled."""
 
-    def begin_stream(self) -> None:
-        """A new stream to the peer: it knows no reference."""
-        self._shipped.clear()
+    def for_stream(self) -> Callable[[Frame], Awaitable[list[Frame]]]:
+        """What a new stream to the peer shall use in place of its frames; see `_wire`."""
+        # Each stream's receiver starts without references.
+        shipped: deque[int] = deque(maxlen=MAX_KNOWN_REFERENCES)
+        return lambda frame: self._wire(frame, shipped)
 
     def heard(self, pong: Ping) -> None:
         """Note what the peer says of our frames' arrival."""
@@ -71,17 +91,6 @@ class OutgoingCodec:
             bandwidth_bytes_per_s=self._bandwidth(),
         )
 
-    async def wire(self, frame: Frame) -> list[Frame]:
-        """What to write for a frame: often itself; perhaps a reference before it."""
-        frames = [frame]
-        if frame.kind is Kind.STEP and frame.width:
-            frames = await self._wire_hidden(frame)
-            self._last_codec = frames[-1].codec
-            self._recent.append((len(frame.payload), len(frames[-1].payload)))
-        if frame.kind in ROW_KINDS:
-            self.sent_row_bytes += sum(wired.num_bytes for wired in frames)
-        return frames
-
     async def learn(self) -> None:
         """Make references of what is sent, for ever."""
         while True:
@@ -90,7 +99,18 @@ class OutgoingCodec:
             if self._learner is not None and self._learner.has_sample:
                 await asyncio.to_thread(self._learner.review)
 
-    async def _wire_hidden(self, frame: Frame) -> list[Frame]:
+    async def _wire(self, frame: Frame, shipped: deque[int]) -> list[Frame]:
+        """What to write for a frame: often itself; perhaps a reference before it."""
+        frames = [frame]
+        if frame.kind is Kind.STEP and frame.width:
+            frames = await self._wire_hidden(frame, shipped)
+            self._last_codec = frames[-1].codec
+            self._recent.append((len(frame.payload), len(frames[-1].payload)))
+        if frame.kind in ROW_KINDS:
+            self.sent_row_bytes += sum(wired.num_bytes for wired in frames)
+        return frames
+
+    async def _wire_hidden(self, frame: Frame, shipped: deque[int]) -> list[Frame]:
         codec = frame.codec if frame.codec in LOSSY_CODECS else Codec.LOSSLESS
         raw_bytes = len(frame.payload)
         history = self._histories.setdefault((codec, raw_bytes.bit_length() // 2), History())
@@ -103,13 +123,14 @@ class OutgoingCodec:
         else:
             encoded, encode_s = self._encode(frame, codec, reference)
         history.add(raw_bytes, min(raw_bytes, len(encoded)), encode_s)
-        if len(encoded) >= raw_bytes:
+        self._work.seconds += encode_s
+        if len(encoded) >= raw_bytes or is_too_dense(raw_bytes, len(encoded)):
             return [raw]
         wired = [replace(frame, payload=encoded, codec=codec)]
-        if reference is not None and reference.digest not in self._shipped:
+        if reference is not None and reference.digest not in shipped:
             named = (lossy if codec in LOSSY_CODECS else payload).named_reference(encoded)
             if named == reference.digest:
-                self._shipped.append(named)
+                shipped.append(named)
                 wired.insert(0, Frame(Kind.REFERENCE, reference.shipped()))
         return wired
 
@@ -150,8 +171,9 @@ class OutgoingCodec:
 class IncomingCodec:
     """Decodes what comes by one stream."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, work: CodecWork) -> None:
         self._clock = clock
+        self._work = work
         self._references: dict[int, Reference] = {}
         self._rates: deque[float] = deque(maxlen=_RECENT)
 
@@ -180,14 +202,19 @@ class IncomingCodec:
         """
         if frame.codec is Codec.RAW:
             return frame
-        started_s = self._clock.monotonic_s()
         raw_bytes = len(frame.ids) * frame.width * ELEMENT_BYTES[frame.dtype]
         if raw_bytes > _THREAD_ABOVE_BYTES:
-            rows = await asyncio.to_thread(self._decode, frame)
+            rows, decode_s = await asyncio.to_thread(self._timed_decode, frame)
         else:
-            rows = self._decode(frame)
-        self._rates.append(raw_bytes / max(1e-6, self._clock.monotonic_s() - started_s))
+            rows, decode_s = self._timed_decode(frame)
+        self._work.seconds += decode_s
+        self._rates.append(raw_bytes / max(1e-6, decode_s))
         return replace(frame, payload=rows)
+
+    def _timed_decode(self, frame: Frame) -> tuple[memoryview, float]:
+        started_s = self._clock.monotonic_s()
+        rows = self._decode(frame)
+        return rows, self._clock.monotonic_s() - started_s
 
     def _decode(self, frame: Frame) -> memoryview:
         kind = (ElementType(frame.dtype), len(frame.ids), frame.width)

@@ -25,7 +25,7 @@ from engine.swarm.faults import Faults
 from engine.swarm.gate import Gate
 from engine.swarm.handshake import Membership
 from engine.swarm.incoming import IncomingLink, Refused
-from engine.swarm.link_codec import OutgoingCodec
+from engine.swarm.link_codec import CodecWork, IncomingCodec, OutgoingCodec
 from engine.swarm.outgoing import OutgoingLink
 from engine.swarm.shaper import Shaper
 from engine.swarm.transport import ByteStream, Transport
@@ -74,6 +74,7 @@ class Links:
         self._handlers: dict[Kind, list[FrameHandler]] = {}
         self._lost_handlers: list[LostHandler] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._codec_work = CodecWork()
         self._stopping = False
         self._faults = Faults(config.faults)
         self.gate = Gate(clock)
@@ -193,6 +194,10 @@ class Links:
         known = ((peer, n.codec.facts()) for peer, n in self._neighbours.items())
         return {peer: facts for peer, facts in known if facts is not None}
 
+    def codec_s(self) -> float:
+        """What encoding and decoding hidden states has taken so far, in seconds."""
+        return self._codec_work.seconds
+
     # Outgoing
 
     def _neighbour(self, peer: PeerId) -> _Neighbour:
@@ -202,7 +207,8 @@ class Links:
         return self._neighbours[peer]
 
     def _new_neighbour(self, shaper: Shaper) -> _Neighbour:
-        codec = OutgoingCodec(self._config.codec, shaper.rate_bytes_per_s, self._clock)
+        mode, rate = self._config.codec, shaper.rate_bytes_per_s
+        codec = OutgoingCodec(mode, rate, self._clock, self._codec_work)
         return _Neighbour(shaper, codec)
 
     def _shaper(self, peer: PeerId) -> Shaper:
@@ -280,8 +286,9 @@ class Links:
         known = self._neighbours.get(peer)
         shaper = known.shaper if known else self._shaper(peer)
         channel = Channel(shaper.wrap(stream), self._config.dead_after_s)
+        codec = IncomingCodec(self._clock, self._codec_work)
         link = IncomingLink(
-            peer, self.local_peer, channel, self._membership, self._config, self._clock
+            peer, self.local_peer, channel, self._membership, self._config, codec, self._clock
         )
         error = PeerUnreachable("Shoal is ending.")
         neighbour: _Neighbour | None = None

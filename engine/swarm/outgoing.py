@@ -107,8 +107,8 @@ class OutgoingLink:
             RemoteProtocolError: The peer broke the rules.
         """
         stream = await self._open()
-        self._codec.begin_stream()
-        channel = Channel(self._shaper.wrap(stream), self._config.dead_after_s, self._codec.wire)
+        wire = self._codec.for_stream()
+        channel = Channel(self._shaper.wrap(stream), self._config.dead_after_s, wire)
         try:
             try:
                 async with asyncio.timeout(self._config.open_timeout_s):

@@ -27,7 +27,7 @@ from engine.protocol.frames import (
     encode,
     read_header,
 )
-from engine.swarm.link_codec import IncomingCodec, OutgoingCodec
+from engine.swarm.link_codec import CodecWork, IncomingCodec, OutgoingCodec
 from tests.support.swarm import ALICE, BOB, eventually, memory_swarm
 
 WIDTH = 256
@@ -55,7 +55,11 @@ def step(rows: np.ndarray, *, codec: Codec = Codec.RAW, session: int = 7) -> Fra
 
 
 def outgoing() -> OutgoingCodec:
-    return OutgoingCodec("lossless", 0.0, SystemClock())
+    return OutgoingCodec("lossless", 0.0, SystemClock(), CodecWork())
+
+
+def incoming() -> IncomingCodec:
+    return IncomingCodec(SystemClock(), CodecWork())
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in Dtype if dtype])
@@ -79,23 +83,38 @@ async def test_rows_arrive_bit_for_bit_in_fewer_bytes_and_in_order(dtype):
 
 async def test_reference_is_learned_from_the_traffic_shipped_twice_and_makes_it_smaller():
     sender = outgoing()
-    learning = asyncio.create_task(sender.learn())
+    wire, learning = sender.for_stream(), asyncio.create_task(sender.learn())
     sizes: list[int] = []
     shipped_at: list[int] = []
     while len(shipped_at) < 2:
         assert len(sizes) < 10_000, "no reference was learned"
-        *reference, rows = await sender.wire(step(hidden(len(sizes), dtype=Dtype.BFLOAT16)))
+        *reference, rows = await wire(step(hidden(len(sizes), dtype=Dtype.BFLOAT16)))
         shipped_at += [len(sizes)] * len(reference)
         sizes.append(len(rows.payload))
         await asyncio.sleep(0.001)
     for seed in range(50):
-        (rows,) = await sender.wire(step(hidden(-1 - seed & 0xFFFF, dtype=Dtype.BFLOAT16)))
+        (rows,) = await wire(step(hidden(-1 - seed & 0xFFFF, dtype=Dtype.BFLOAT16)))
         sizes.append(len(rows.payload))
     learning.cancel()
     assert max(sizes[shipped_at[0] :]) < 0.98 * min(sizes[: shipped_at[0]])
 
 
-async def test_new_stream_gets_the_reference_again():
+async def test_each_stream_gets_the_references_that_it_needs():
+    sender = outgoing()
+    first, learning = sender.for_stream(), asyncio.create_task(sender.learn())
+    seed = 0
+    while len(await first(step(hidden(seed)))) < 2:
+        await asyncio.sleep(0.001)
+        seed += 1
+    learning.cancel()
+    second = sender.for_stream()
+    kinds = [frame.kind for frame in await second(step(hidden(seed)))]
+    assert kinds == [Kind.REFERENCE, Kind.STEP]
+    for wire in (first, second):
+        assert [frame.kind for frame in await wire(step(hidden(seed)))] == [Kind.STEP]
+
+
+async def test_broken_link_goes_on_encoded_when_it_is_back():
     async with memory_swarm(ALICE, BOB, codec="lossless") as swarm:
         for seed in range(30):
             swarm[ALICE].links.send(BOB, step(hidden(seed)))
@@ -108,6 +127,7 @@ async def test_new_stream_gets_the_reference_again():
         rows = hidden(99)
         swarm[ALICE].links.send(BOB, step(rows))
         await eventually(lambda: bytes(swarm[BOB].got[-1][1].payload) == rows.tobytes())
+        assert swarm[BOB].got[-1][1].codec is Codec.LOSSLESS
         assert swarm[BOB].links.gate.violations == 0
 
 
@@ -156,11 +176,11 @@ async def test_rows_with_infinities_are_sent_exactly_though_they_may_be_rounded(
 async def encoded_frames(codec: Codec = Codec.RAW) -> list[Frame]:
     """What travels for one frame once there is a reference: the reference, then the rows."""
     sender = outgoing()
-    learning = asyncio.create_task(sender.learn())
+    wire, learning = sender.for_stream(), asyncio.create_task(sender.learn())
     wired: list[Frame] = []
     seed = 0
     while len(wired) < 2:
-        wired = await sender.wire(step(hidden(seed), codec=codec))
+        wired = await wire(step(hidden(seed), codec=codec))
         await asyncio.sleep(0.005)
         seed += 1
     learning.cancel()
@@ -172,10 +192,13 @@ async def test_flipped_bit_anywhere_in_an_encoded_payload_is_found_even_past_the
     codec,
 ):
     if codec is Codec.BLOCKS8:
-        wired = [*await encoded_frames(), *await outgoing().wire(step(hidden(), codec=codec))]
+        wired = [
+            *await encoded_frames(),
+            *await outgoing().for_stream()(step(hidden(), codec=codec)),
+        ]
     else:
         wired = await encoded_frames(codec)
-    receiver = IncomingCodec(SystemClock())
+    receiver = incoming()
     receiver.learn(wired[0])
     whole = wired[-1]
     assert whole.codec is codec
@@ -207,7 +230,7 @@ async def test_payload_with_a_reference_that_was_never_sent_is_a_clear_violation
 
 
 async def test_receiver_forgets_the_oldest_of_too_many_references():
-    receiver, kind = IncomingCodec(SystemClock()), (ElementType.FLOAT32, WIDTH)
+    receiver, kind = incoming(), (ElementType.FLOAT32, WIDTH)
     references = [
         learn_reference(hidden(0, 64, boundary=number).tobytes(), *kind)
         for number in range(MAX_KNOWN_REFERENCES + 1)
@@ -232,16 +255,25 @@ async def test_nonsense_for_a_reference_drops_the_peer(bad):
         await eventually(lambda: swarm[BOB].links.gate.violations == 1)
 
 
-async def test_few_bytes_that_claim_to_be_gigabytes_are_refused_before_anything_is_allocated():
-    rows = Row(SessionId(1), 0, 1 << 19)
-    bomb = Frame(Kind.STEP, b"x" * 64, (rows,), np.zeros(1 << 19, np.int32), Dtype.FLOAT32, 1 << 12)
+@pytest.mark.parametrize("num_rows", [1 << 19, 1 << 10], ids=["beyond-the-limit", "too-dense"])
+async def test_few_bytes_that_claim_to_be_many_are_refused_before_anything_is_allocated(num_rows):
+    ids, rows = np.zeros(num_rows, np.int32), (Row(SessionId(1), 0, num_rows),)
+    bomb = Frame(Kind.STEP, b"x" * 64, rows, ids, Dtype.FLOAT32, 1 << 12, Codec.LOSSLESS)
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)
         channel = swarm[ALICE].links._neighbours[BOB].outgoing._channel
-        header = encode(replace(bomb, codec=Codec.LOSSLESS))[0][:HEADER_BYTES]
-        await channel._stream.write(header)
+        await channel._stream.write(encode(bomb)[0][:HEADER_BYTES])
         await eventually(lambda: swarm[BOB].links.gate.violations == 1)
         assert "unpacks" in swarm[BOB].links.gate.ban_reason(ALICE)
+
+
+async def test_equal_rows_without_end_are_sent_raw_rather_than_refused():
+    rows = np.ones((8000, WIDTH), np.float32)
+    (frame,) = await outgoing().for_stream()(step(rows))
+    assert frame.codec is Codec.RAW
+    (frame,) = await outgoing().for_stream()(step(rows[:4000]))
+    assert frame.codec is Codec.LOSSLESS
+    assert len(frame.payload) < 10_000
 
 
 # Choosing
