@@ -1,25 +1,22 @@
-"""Generating through the swarm: open sessions along a route, send the prompt, read tokens.
+"""Generating through the swarm: send prompts, read tokens, whatever happens on the way.
 
-The client holds the ids of every sequence (4 bytes a token). When a stage is lost it opens new
-sessions along another route and sends prompt and answer so far as the prompt; because each token's
-noise depends on its position alone, the answer goes on as if nothing had happened (design §3).
+The client holds the ids of every sequence (4 bytes a token). `client.journey` finds a route for them
+and repairs it when a stage is lost; because each token's noise depends on its position alone, the
+answer goes on as if nothing had happened.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
-from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
-from engine.client.batch import Batch, Failure, Sequence
+from engine.client.asking import Asker
+from engine.client.batch import Batch, Failure, Recoveries, Sequence
+from engine.client.journey import PREFILL_TOKEN_S, Journey, SwarmView, link_times
 from engine.client.patience import Patience
-from engine.client.prefixes import Beginning, beginnings
 from engine.config import ClientConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -30,57 +27,21 @@ from engine.core.errors import (
     PeerError,
     PeerUnreachable,
     RemoteProtocolError,
-    StageRefused,
     StageTimedOut,
 )
 from engine.core.generation import Lossy, PrefixUse, TokenEvent
-from engine.core.ids import PeerId, SessionId, new_session_id, short
-from engine.core.kv_room import kv_room
+from engine.core.ids import PeerId, SessionId
 from engine.core.model_spec import ModelSpec
-from engine.core.plans import Hop, Route
+from engine.core.plans import Route
 from engine.core.sampling_params import SamplingParams
-from engine.core.snapshot import SwarmSnapshot
-from engine.planner.micro_batches import choose_micro_batches, hop_costs
 from engine.planner.routing import find_route, uncovered
-from engine.protocol.frames import Frame, Kind, Row, RowFlags
-from engine.protocol.messages import (
-    Failed,
-    HopMessage,
-    OpenReply,
-    OpenRequest,
-    SamplingMessage,
-    SequenceMessage,
-    Sessions,
-    StatsReply,
-    StatsRequest,
-    message_frame,
-    parse,
-)
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.messages import Failed, StatsReply, StatsRequest, parse
+from engine.protocol.recovery import Notice
 from engine.protocol.tokens import decode_logprobs
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
-
-_REQUESTS = itertools.count(1)
-_Reply = TypeVar("_Reply", OpenReply, StatsReply)
-PREFILL_TOKEN_S = 0.1
-"""Patience for each prompt token before the first answer, in seconds."""
-
-
-class SwarmView(Protocol):
-    """Who serves what; `engine.swarm.directory.Directory` is it."""
-
-    def snapshot(self) -> SwarmSnapshot:
-        """The swarm as last seen."""
-        ...
-
-    async def refresh(self) -> SwarmSnapshot:
-        """Look again now.
-
-        Raises:
-            PeerUnreachable: Nobody could be asked.
-        """
-        ...
 
 
 class Client:
@@ -102,15 +63,13 @@ class Client:
         self._prefixes = PrefixUse.NONE
         if config.reuse_prefixes:
             self._prefixes = PrefixUse.SHARED if config.share_prefixes else PrefixUse.OWN
-        self._batches: dict[SessionId, Batch] = {}
-        self._replies: dict[tuple[PeerId, int, type], asyncio.Future[Any]] = {}
-        self._routes: dict[SessionId, Route] = {}
+        self._journeys: dict[SessionId, Journey] = {}
+        self._asker = Asker(links)
+        self.recoveries = Recoveries()
+        """How often and how fast lost routes were repaired."""
         links.on([Kind.TOKENS], self._on_tokens)
         links.on([Kind.FAILED], self._on_failed)
-        links.on([Kind.OPENED], lambda peer, frame: self._on_reply(peer, parse(frame, OpenReply)))
-        links.on(
-            [Kind.STATS_REPLY], lambda peer, frame: self._on_reply(peer, parse(frame, StatsReply))
-        )
+        links.on([Kind.NOTICE], self._on_notice)
         links.on_lost(self._on_lost)
 
     async def generate(
@@ -141,31 +100,35 @@ class Client:
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
         use = self._prefixes if prefixes is None else prefixes
-        avoid: set[PeerId] = set()
+        batch = Batch({s.session: s for s in sequences}, self._clock, self.recoveries)
+        journey = Journey(
+            batch,
+            use,
+            self._links,
+            self._view,
+            self._spec,
+            self._config,
+            self._asker,
+            self._live,
+        )
         patience = Patience(self._config, self._clock)
-        for attempt in itertools.count():
-            waiting = [sequence for sequence in sequences if not sequence.finished]
-            if not waiting:
-                return
-            try:
-                async with contextlib.aclosing(
-                    self._attempt(waiting, attempt, avoid, use)
-                ) as events:
-                    async for index, event in events:
+        self._journeys |= dict.fromkeys(batch.sequences, journey)
+        try:
+            # A sequence has finished as soon as its last token arrives, which is before we tell of it.
+            while batch.waiting or batch.news.qsize():
+                try:
+                    if batch.waiting:
+                        await journey.establish()
+                    while batch.waiting or batch.news.qsize():
+                        event = await self._next(journey)
                         patience.got_on()
-                        yield index, event
-            except EngineError as error:
-                wait_s = patience.after(
-                    error,
-                    may_recover=not uncovered(self._view.snapshot(), joining=True),
-                    tried_all=isinstance(error, NoRoute) and bool(avoid),
-                )
-                if isinstance(error, NoRoute | CacheFull):
-                    avoid.clear()  # those that failed may be the only ones there are
-                logger.info("Attempt %d failed: %s", attempt, error)
-                await asyncio.sleep(wait_s)
-                with contextlib.suppress(PeerUnreachable):  # then the last view must do
-                    await self._view.refresh()
+                        yield event
+                except EngineError as error:
+                    await self._pause(journey, patience, error)
+        finally:
+            for session in batch.sequences:
+                del self._journeys[session]
+            journey.end()
 
     @property
     def local_peer(self) -> PeerId:
@@ -175,12 +138,13 @@ class Client:
     @property
     def routes_in_use(self) -> tuple[Route, ...]:
         """Those of the requests that run now."""
-        return tuple(dict.fromkeys(self._routes.values()))
+        return tuple(dict.fromkeys(j.route for j in self._journeys.values() if j.route is not None))
 
     def route(self) -> Route | None:
         """The route that a request would take now; None when there is none."""
+        snapshot = self._view.snapshot()
         try:
-            return find_route(self._view.snapshot(), link_s=self._link_times())
+            return find_route(snapshot, link_s=link_times(self._links, snapshot))
         except NoRoute:
             return None
 
@@ -197,156 +161,48 @@ class Client:
         capacity = min(len(prompt) + params.max_new_tokens, context)
         return Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
 
-    async def _attempt(
-        self, sequences: list[Sequence], attempt: int, avoid: set[PeerId], use: PrefixUse
-    ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
-        """Run the sequences along one route until all have finished or the route fails."""
-        for sequence in sequences:
-            sequence.session = new_session_id()
-        rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in sequences]
-        route = find_route(
-            self._view.snapshot(),
-            need_tokens=sum(room.device for room in rooms),
-            need_ram_tokens=sum(room.ram for room in rooms),
-            avoid=frozenset(avoid),
-            link_s=self._link_times(),
-        )
-        batch = Batch({sequence.session: sequence for sequence in sequences})
-        self._batches |= dict.fromkeys(batch.sequences, batch)
-        self._routes |= dict.fromkeys(batch.sequences, route)
-        opened: list[Hop] = []
-        keeper: asyncio.Task[None] | None = None
-        try:
-            lease_s = await self._open(route, sequences, attempt, opened, avoid, use)
-            batch.prefill_tokens = sum(len(s.ids) - s.reused_tokens for s in sequences)
-            keeper = asyncio.create_task(self._keep(route, tuple(batch.sequences), lease_s / 3))
-            self._links.send(route.first, _prompt_frame(sequences, attempt))
-            # A sequence has finished as soon as its last token arrives, which is before we tell of it.
-            while batch.news.qsize() or not all(sequence.finished for sequence in sequences):
-                yield await self._next(batch, route, avoid)
-        finally:
-            if keeper is not None:
-                keeper.cancel()
-            for session in batch.sequences:
-                del self._batches[session], self._routes[session]
-            self._tell(opened, Kind.CLOSE, tuple(batch.sequences))
+    def _live(self, route: Route) -> list[tuple[SessionId, list[int]]]:
+        """Sequences that run along `route`, and what the stages compute of them in any case."""
+        return [
+            (session, journey.batch.sequences[session].sent_ids)
+            for session, journey in self._journeys.items()
+            if journey.route == route and not journey.batch.has_failed
+        ]
 
-    async def _next(self, batch: Batch, route: Route, avoid: set[PeerId]) -> tuple[int, TokenEvent]:
+    async def _next(self, journey: Journey) -> tuple[int, TokenEvent]:
+        batch = journey.batch
         # A lost stage is noticed by its link; this limit catches one that lives but does nothing.
         limit_s = self._config.step_timeout_s + PREFILL_TOKEN_S * batch.prefill_tokens
-        try:
-            news = await asyncio.wait_for(batch.news.get(), limit_s)
-        except TimeoutError:
-            raise StageTimedOut(
-                f"No token came for {limit_s:.0f} s from the stages "
-                f"{_names(route)}; another route will be tried."
-            ) from None
-        if isinstance(news, Failure):
-            if news.peer is not None:
-                avoid.add(news.peer)
-            raise news.error
-        return news
-
-    # Opening and keeping --------------------------------------------------------------------
-
-    async def _open(
-        self,
-        route: Route,
-        sequences: list[Sequence],
-        attempt: int,
-        opened: list[Hop],
-        avoid: set[PeerId],
-        use: PrefixUse,
-    ) -> float:
-        """Open the sequences at every stage; returns the shortest lease in seconds."""
-        snapshot = self._view.snapshot()
-        pass_rows = self._pass_rows(route, snapshot, len(sequences))
-        begin = self._beginnings(route, sequences, attempt, use)
-        messages = tuple(
-            SequenceMessage(
-                session=s.session,
-                capacity_tokens=s.capacity_tokens,
-                prompt_tokens=s.prompt_tokens,
-                sampling=SamplingMessage.of(s.sampling),
-                kv_offload=self._config.kv_offload,
-                prefix_digests=b.digests,
-                fork_of=b.fork_of,
-                fork_tokens=b.fork_tokens,
-                lossy=s.lossy,
-            )
-            for s, b in zip(sequences, begin, strict=True)
-        )
-
-        async def open_at(hop: Hop) -> OpenReply:
+        while True:
             try:
-                stage = snapshot.stage(hop.peer)
-                await self._links.connect(hop.peer, () if stage is None else stage.addresses)
-                request = OpenRequest(
-                    request=next(_REQUESTS),
-                    model_id=self._spec.model_id,
-                    hops=tuple(
-                        HopMessage(peer=h.peer, start=h.span.start, end=h.span.end)
-                        for h in route.hops
-                    ),
-                    attempt=attempt,
-                    pass_rows=pass_rows,
-                    sequences=messages,
-                    prefixes=use,
-                )
-                opened.append(hop)
-                reply = await self._ask(hop.peer, Kind.OPEN, request, OpenReply)
-            except PeerError:
-                avoid.add(hop.peer)
-                raise
-            if reply.refused:
-                avoid.add(hop.peer)
-                if reply.code == CacheFull.code:
-                    raise CacheFull(reply.refused)
-                raise StageRefused(reply.refused)
-            return reply
+                news = await asyncio.wait_for(batch.news.get(), limit_s)
+            except TimeoutError:
+                journey.has_stalled = True
+                batch.troubled()
+                raise StageTimedOut(
+                    f"No token came for {limit_s:.0f} s from the stages {journey.names}; another "
+                    "route will be tried."
+                ) from None
+            if not isinstance(news, Failure):
+                return news
+            if news.attempt == batch.attempt:
+                raise news.error
 
-        results = await asyncio.gather(
-            *(open_at(hop) for hop in route.hops), return_exceptions=True
+    async def _pause(self, journey: Journey, patience: Patience, error: EngineError) -> None:
+        """Wait as long as it makes sense before the next attempt; raises when it makes none."""
+        gap = isinstance(error, NoRoute | CacheFull)
+        had_failures = journey.give_all_another_chance() if gap else False
+        wait_s = patience.after(
+            error,
+            may_recover=journey.route is not None
+            or not uncovered(self._view.snapshot(), joining=True),
+            tried_all=isinstance(error, NoRoute) and had_failures,
         )
-        replies: list[OpenReply] = []
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-            replies.append(result)
-        for place, (sequence, beginning) in enumerate(zip(sequences, begin, strict=True)):
-            # A stage of another version offers nothing.
-            offers = [
-                r.reused_tokens[place] if place < len(r.reused_tokens) else 0 for r in replies
-            ]
-            sequence.reused_tokens = min(beginning.agreed_tokens(offers), len(sequence.ids) - 1)
-        return max(1.0, min(reply.lease_s for reply in replies))
-
-    def _beginnings(
-        self, route: Route, sequences: list[Sequence], attempt: int, use: PrefixUse
-    ) -> list[Beginning]:
-        """What the sequences need not compute, as far as we know."""
-        if use is PrefixUse.NONE:
-            return [Beginning()] * len(sequences)
-        new = [(sequence.session, sequence.ids) for sequence in sequences]
-        if attempt:  # another one may have failed them the first time
-            return [beginnings([sequence], ())[0] for sequence in new]
-        known = dict(new)
-        live = [
-            (session, batch.sequences[session].sent_ids)
-            for session, batch in self._batches.items()
-            if session not in known and self._routes[session] == route and not batch.has_failed
-        ]
-        return beginnings(new, live)
-
-    def _pass_rows(self, route: Route, snapshot: SwarmSnapshot, batch_size: int) -> int:
-        """Rows of a micro-batch."""
-        number = self._config.micro_batches
-        if not number:
-            # Float32 at most; what it is exactly, only the stages know.
-            row_bytes = 4 * self._spec.hidden_size
-            costs = hop_costs(route, snapshot, self._link_times(), row_bytes)
-            number = choose_micro_batches(costs, batch_size)
-        return -(-batch_size // min(number, batch_size))
+        logger.info("Attempt %d failed: %s", journey.batch.attempt, error)
+        if wait_s:
+            await asyncio.sleep(wait_s)
+            with contextlib.suppress(PeerUnreachable):  # then the last view must do
+                await self._view.refresh()
 
     async def stats(self, peer: PeerId) -> StatsReply:
         """A stage's counters.
@@ -354,46 +210,9 @@ class Client:
         Raises:
             PeerError: It does not answer.
         """
-        await self._links.connect(peer)
-        return await self._ask(peer, Kind.STATS, StatsRequest(request=next(_REQUESTS)), StatsReply)
-
-    async def _ask(
-        self, peer: PeerId, kind: Kind, request: OpenRequest | StatsRequest, expected: type[_Reply]
-    ) -> _Reply:
-        # Only the peer that was asked can answer, and only what it was asked for.
-        key = (peer, request.request, expected)
-        future: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
-        self._replies[key] = future
-        try:
-            self._links.send(peer, message_frame(kind, request))
-            return await asyncio.wait_for(future, self._config.open_timeout_s)
-        except TimeoutError:
-            raise StageTimedOut(
-                f"The stage …{short(peer)} did not answer within "
-                f"{self._config.open_timeout_s:.0f} s; another route will be tried."
-            ) from None
-        finally:
-            del self._replies[key]
-
-    async def _keep(self, route: Route, sessions: tuple[SessionId, ...], every_s: float) -> None:
-        while True:
-            await asyncio.sleep(every_s)
-            self._tell(route.hops, Kind.KEEP, sessions)
-
-    def _tell(self, hops: Iterable[Hop], kind: Kind, sessions: tuple[SessionId, ...]) -> None:
-        for hop in hops:
-            # A stage that cannot be reached loses the sessions by itself when their lease lapses.
-            with contextlib.suppress(PeerUnreachable):
-                self._links.send(hop.peer, message_frame(kind, Sessions(sessions=sessions)))
-
-    def _link_times(self) -> dict[PeerId, float]:
-        snapshot: SwarmSnapshot = self._view.snapshot()
-        times = {self._links.local_peer: 0.0}
-        for stage in snapshot.stages:
-            rtt_s = self._links.rtt_s(stage.peer)
-            if stage.peer not in times and rtt_s is not None:
-                times[stage.peer] = rtt_s / 2
-        return times
+        request = StatsRequest(request=self._asker.number())
+        limit_s = self._config.open_timeout_s
+        return await self._asker.ask(peer, Kind.STATS, request, StatsReply, limit_s)
 
     # Frames in ------------------------------------------------------------------------------
 
@@ -402,56 +221,29 @@ class Client:
             raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
         tokens = zip(frame.rows, frame.ids.tolist(), decode_logprobs(frame), strict=True)
         for row, token, logprobs in tokens:
-            route = self._routes.get(row.session)
-            if route is None:
-                continue  # closed meanwhile
-            if route.last != peer:
+            journey = self._journeys.get(row.session)
+            if journey is None or row.attempt != journey.batch.attempt:
+                continue  # closed meanwhile, or of an older attempt
+            if journey.route is None or journey.route.last != peer:
                 raise RemoteProtocolError("The peer answered for a session that it does not end.")
             if not 0 <= token < self._spec.vocab_size:
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
-            self._batches[row.session].receive(row, token, logprobs)
+            journey.batch.receive(row, token, logprobs)
 
     def _on_failed(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Failed)
-        routes = [self._routes.get(SessionId(session)) for session in message.sessions]
-        touched = {
-            id(batch): batch
-            for session, route in zip(message.sessions, routes, strict=True)
-            if route is not None
-            and any(hop.peer == peer for hop in route.hops)
-            and (batch := self._batches.get(SessionId(session))) is not None
-        }
-        # A neighbour that reports a lost link is not itself to blame.
-        culprit = None if message.code == PeerUnreachable.code else peer
-        for batch in touched.values():
-            batch.fail(StageRefused(message.reason), culprit)
+        for journey in self._of(message.sessions):
+            journey.failed(peer, message)
 
-    def _on_reply(self, peer: PeerId, reply: OpenReply | StatsReply) -> None:
-        future = self._replies.get((peer, reply.request, type(reply)))
-        if future is not None and not future.done():
-            future.set_result(reply)
+    def _on_notice(self, peer: PeerId, frame: Frame) -> None:
+        message = parse(frame, Notice)
+        for journey in self._of(message.sessions):
+            journey.noticed(peer, message)
 
     def _on_lost(self, peer: PeerId, error: PeerError) -> None:
-        touched = {
-            id(self._batches[session]): self._batches[session]
-            for session, route in self._routes.items()
-            if any(hop.peer == peer for hop in route.hops)
-        }
-        for batch in touched.values():
-            batch.fail(error, peer)
+        for journey in self._of(self._journeys):
+            journey.lost(peer, error)
 
-
-def _prompt_frame(sequences: list[Sequence], attempt: int) -> Frame:
-    starts = [s.reused_tokens for s in sequences]
-    rows = tuple(
-        Row(s.session, start, len(s.ids) - start, attempt, RowFlags.SAMPLE)
-        for s, start in zip(sequences, starts, strict=True)
-    )
-    ids = np.concatenate(
-        [np.array(s.ids[start:], np.int32) for s, start in zip(sequences, starts, strict=True)]
-    )
-    return Frame(Kind.STEP, b"", rows, ids)
-
-
-def _names(route: Route) -> str:
-    return ", ".join(f"…{short(hop.peer)}" for hop in route.hops)
+    def _of(self, sessions: Iterable[int]) -> list[Journey]:
+        found = (self._journeys.get(SessionId(session)) for session in sessions)
+        return list(dict.fromkeys(journey for journey in found if journey is not None))

@@ -17,45 +17,47 @@ class Patience:
         self._config = config
         self._clock = clock
         self._failures: list[EngineError] = []
-        self._waiting_since_s: float | None = None
+        self._since_s: float | None = None
 
     def got_on(self) -> None:
         """There was news: earlier failures no longer count."""
         self._failures.clear()
-        self._waiting_since_s = None
+        self._since_s = None
 
     def after(self, error: EngineError, *, may_recover: bool, tried_all: bool) -> float:
         """Decide whether to try again.
 
         Args:
             error: Why the last attempt ended.
-            may_recover: A stage that is joining would close the gap in the route.
+            may_recover: A gap in the route may close: a stage is joining, or was there before.
             tried_all: There is no route but over peers that have just failed; they may be tried
                 again, which is no failure of its own.
 
         Returns:
-            Seconds to wait before the next attempt.
+            Seconds to wait before the next attempt: none after the first failure, so that a route
+            that can be repaired is repaired at once.
 
         Raises:
             EngineError: There is no point; the text says what was tried.
         """
         if not error.retryable:
             raise error
-        if tried_all:
-            return RETRY_S
-        if isinstance(error, CacheFull) or (isinstance(error, NoRoute) and may_recover):
-            now_s = self._clock.monotonic_s()
-            if self._waiting_since_s is None:
-                self._waiting_since_s = now_s
-            if now_s - self._waiting_since_s < self._config.room_wait_s:
-                return WAIT_STEP_S
+        now_s = self._clock.monotonic_s()
+        if self._since_s is None:
+            self._since_s = now_s
+        waits = isinstance(error, CacheFull) or (isinstance(error, NoRoute) and may_recover)
+        if (waits or tried_all) and now_s - self._since_s < self._config.room_wait_s:
+            return WAIT_STEP_S if waits else RETRY_S
         self._failures.append(error)
         if len(self._failures) >= self._config.max_attempts:
-            raise self._final() from error
-        return RETRY_S * 4.0 ** min(len(self._failures) - 1, 3)
+            raise self._final(now_s - self._since_s) from error
+        return RETRY_S * 4.0 ** (len(self._failures) - 2) if len(self._failures) > 1 else 0.0
 
-    def _final(self) -> EngineError:
+    def _final(self, elapsed_s: float) -> EngineError:
         texts = list(dict.fromkeys(str(failure) for failure in self._failures))
         if len(texts) == 1:
-            return type(self._failures[-1])(f"{texts[0]} (tried {len(self._failures)} times)")
+            during = f" in {elapsed_s:.0f} s" if elapsed_s >= 1 else ""
+            return type(self._failures[-1])(
+                f"{texts[0]} (tried {len(self._failures)} times{during})"
+            )
         return PeerUnreachable("No route worked. " + " Then: ".join(texts))

@@ -36,6 +36,12 @@ class PeerSilent(PeerUnreachable):
     code = "peer_silent"
 
 
+class PeerDropped(PeerUnreachable):
+    """The peer broke the rules, so we want nothing from it for a while."""
+
+    code = "peer_dropped"
+
+
 class StageTimedOut(PeerError):
     """A stage took a session but did not answer within its limit."""
 

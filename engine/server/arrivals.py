@@ -12,6 +12,10 @@ from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder
 
 
+class RowsMissing(RemoteProtocolError):
+    """A gap in a sequence: the peer's fault, or that of whoever led it here."""
+
+
 def check_row(
     peer: PeerId,
     session: Session,
@@ -34,12 +38,13 @@ def check_row(
         waiting_tokens: What the session has waiting already.
 
     Raises:
-        RemoteProtocolError: The peer breaks a rule.
+        RowsMissing: Rows before this one have not come.
+        RemoteProtocolError: The peer breaks another rule.
     """
     if not session.accepts_from(peer):
         raise RemoteProtocolError("The peer sent rows of a session that does not pass it.")
     if row.position > session.position:
-        raise RemoteProtocolError("The peer sent rows that leave a gap in their sequence.")
+        raise RowsMissing("The peer sent rows that leave a gap in their sequence.")
     if row.position + row.count > session.capacity_tokens:
         raise RemoteProtocolError("The peer sent more tokens than it had reserved room for.")
     if waiting_tokens + row.count > session.capacity_tokens:  # the same rows over and over

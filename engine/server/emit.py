@@ -12,6 +12,7 @@ from engine.core.generation import FinishReason, Sampled
 from engine.core.ids import PeerId
 from engine.protocol.frames import DECODE_TOKENS, Codec, Frame, Kind, Row, RowFlags
 from engine.protocol.tokens import encode_logprobs
+from engine.server.kept import KeptOutputs
 from engine.server.scheduler import Work
 from engine.server.sessions import SessionTable
 from engine.server.worker_process import LoadOrder
@@ -21,7 +22,11 @@ _FINISH_FLAGS = {FinishReason.STOP: RowFlags.EOS, FinishReason.LENGTH: RowFlags.
 
 
 def hidden_frames(
-    batch: Sequence[Work], hidden: memoryview, table: SessionTable, order: LoadOrder
+    batch: Sequence[Work],
+    hidden: memoryview,
+    table: SessionTable,
+    order: LoadOrder,
+    kept: KeptOutputs,
 ) -> Iterator[tuple[PeerId, Frame]]:
     """Frames for the next stages: one with all that decodes, and pieces of each row that prefills.
 
@@ -31,8 +36,10 @@ def hidden_frames(
     Args:
         batch: The rows of the pass, in order.
         hidden: `[N, hidden_size]` of `order.dtype` as bytes; copied, so it may be overwritten.
-        table: Rows of sessions that have been closed meanwhile are left out.
+        table: Rows of sessions that have been closed meanwhile, or of an older attempt, are left
+            out, and what the next stage has already.
         order: What the worker holds.
+        kept: All that is computed goes in here.
     """
     token_bytes = len(hidden) // sum(work.row.count for work in batch)
     short: dict[tuple[PeerId, Codec], list[tuple[Work, memoryview]]] = defaultdict(list)
@@ -43,8 +50,15 @@ def hidden_frames(
         session = table.get(work.row.session)
         part = hidden[at : at + size]
         at += size
-        if session is None:
+        if session is None or session.attempt != work.row.attempt:
             continue
+        kept.add(session.id, work.row.position, work.ids, part)
+        skip = session.emit(work.row.position, work.row.count)
+        if skip == work.row.count:
+            continue
+        if skip:
+            work = replace(work, hidden=()).split(skip)[1]
+            part = part[skip * token_bytes :]
         way = (session.next_peer, session.lossy)
         if work.is_prefill:
             long.append((way, work, part))
@@ -89,20 +103,25 @@ def token_frames(
     Args:
         batch: The rows of the pass, in order.
         sampled: One per row with SAMPLE, in order.
-        table: Rows of sessions that have been closed meanwhile are left out.
+        table: Rows of sessions that have been closed meanwhile, or of an older attempt, are left
+            out.
     """
+    for work in batch:
+        session = table.get(work.row.session)
+        if session is not None and session.attempt == work.row.attempt:
+            session.emit(work.row.position, work.row.count)
     asked = [work.row for work in batch if work.row.flags & RowFlags.SAMPLE]
     ring: dict[PeerId, list[tuple[Row, int]]] = defaultdict(list)
     clients: dict[PeerId, list[tuple[Row, Sampled]]] = defaultdict(list)
     for asking, token in zip(asked, sampled, strict=True):
         session = table.get(asking.session)
-        if session is None:
+        if session is None or session.attempt != asking.attempt:
             continue
         position = asking.position + asking.count
         flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]
         answer = Row(session.id, position, 1, session.attempt, flags)
         clients[session.owner].append((answer, token))
-        if token.finish is None:
+        if token.finish is None and not session.is_mute:
             step = Row(session.id, position, 1, session.attempt, RowFlags.SAMPLE)
             ring[session.next_peer].append((step, token.id))
     for peer, steps in ring.items():

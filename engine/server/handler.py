@@ -15,11 +15,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from engine.codec.lanes import ElementType
 from engine.config import StageConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
     EngineError,
     EnginePaused,
+    PeerDropped,
     PeerError,
     PeerUnreachable,
     StageRefused,
@@ -27,7 +29,7 @@ from engine.core.errors import (
 )
 from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom
-from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind, split_payload
+from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind, Row, split_payload
 from engine.protocol.messages import (
     Failed,
     OpenReply,
@@ -38,10 +40,17 @@ from engine.protocol.messages import (
     message_frame,
     parse,
 )
-from engine.server.arrivals import check_row
+from engine.protocol.recovery import (
+    HoldRequest,
+    ReplayRequest,
+    RouteRequest,
+)
+from engine.server.arrivals import RowsMissing, check_row
+from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace
 from engine.server.passes import Passes
 from engine.server.prefixes import PrefixIndex
+from engine.server.recovery import Recovery, refusal
 from engine.server.reuse import PrefixReuse
 from engine.server.scheduler import Work
 from engine.server.sessions import Session, SessionTable
@@ -62,6 +71,8 @@ class _Serving:
     order: LoadOrder
     passes: Passes
     reuse: PrefixReuse
+    kept: KeptOutputs
+    recovery: Recovery
 
 
 class StageHandler:
@@ -83,6 +94,7 @@ class StageHandler:
         links.on([Kind.OPEN], self._on_open)
         links.on([Kind.STEP], self._on_step)
         links.on([Kind.KEEP, Kind.CLOSE], self._on_sessions)
+        links.on([Kind.HOLD, Kind.ROUTE, Kind.REPLAY], self._on_repair)
         links.on([Kind.STATS], self._on_stats)
         links.on_lost(self._on_lost)
 
@@ -103,9 +115,11 @@ class StageHandler:
         self._closed_reason = reason
 
     async def drain(self) -> None:
-        """Refuse new sessions and return when the last one has ended, or the limit is reached."""
+        """Wait until the last session has ended or gone elsewhere, or for the limit; take no more."""
         self._draining = True
         self._sessions_changed()
+        if self._serving is not None:
+            self._serving.recovery.drain()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._config.drain_limit_s):
                 await self._empty.wait()
@@ -128,6 +142,9 @@ class StageHandler:
             ),
             lease_s=self._config.lease_s,
         )
+        kept = KeptOutputs(
+            self._config.kept_budget_bytes, order.spec.hidden_size, ElementType(order.dtype)
+        )
         passes = Passes(
             table,
             worker,
@@ -136,19 +153,33 @@ class StageHandler:
             self._clock,
             self.pace,
             send=self._send,
-            fail=lambda session, code, reason: self._drop((session,), code, reason),
+            fail=self._fail_row,
             backlog_bytes=self._links.queued_bytes,
+            kept=kept,
         )
         budget_bytes = int(self._config.kv_budget_bytes * self._config.prefix_budget_share)
         index = PrefixIndex(budget_bytes, self._config.prefix_idle_s)
         reuse = PrefixReuse(table, index, passes, worker, self.pace)
-        self._serving, self._draining = _Serving(table, worker, order, passes, reuse), False
         reason, code = "This stage has paused.", EnginePaused.code
         try:
             async with asyncio.TaskGroup() as tasks:
+                recovery = Recovery(
+                    self._links,
+                    self._clock,
+                    self._config,
+                    table,
+                    passes,
+                    kept,
+                    order,
+                    self.pace,
+                    tasks,
+                )
+                self._serving = _Serving(table, worker, order, passes, reuse, kept, recovery)
+                self._draining = False
                 tasks.create_task(self._keep_house())
                 tasks.create_task(self._watch(worker))
                 tasks.create_task(passes.run())
+                tasks.create_task(recovery.compress_kept())
         except ExceptionGroup as group:
             failed, others = group.split(WorkerFailed)
             if failed is None or others is not None:
@@ -175,6 +206,7 @@ class StageHandler:
                 raise self._closed_reason
             if self._draining:
                 raise StageRefused("This stage is about to pause and takes no new requests.")
+            self._end(self._serving.table.drop(self._serving.table.superseded(request, peer)))
             reused_tokens = self._serving.reuse.open(request, peer, self._clock.monotonic_s())
             reply = OpenReply(
                 request=request.request, lease_s=self._config.lease_s, reused_tokens=reused_tokens
@@ -193,6 +225,16 @@ class StageHandler:
         else:
             self._end(self._serving.table.close(message.ids(), peer), keep=True)
 
+    def _on_repair(self, peer: PeerId, frame: Frame) -> None:
+        if self._serving is None:
+            self._reply(peer, refusal(frame, self._closed_reason))
+        elif frame.kind is Kind.HOLD:
+            self._serving.recovery.hold(peer, parse(frame, HoldRequest))
+        elif frame.kind is Kind.ROUTE:
+            self._serving.recovery.route(peer, parse(frame, RouteRequest))
+        else:
+            self._serving.recovery.replay(peer, parse(frame, ReplayRequest))
+
     def _on_step(self, peer: PeerId, frame: Frame) -> None:
         serving = self._serving
         if serving is None:
@@ -204,10 +246,18 @@ class StageHandler:
             ids = frame.ids[at : at + row.count]
             at += row.count
             session = serving.table.get(row.session)
-            if session is None or session.attempt != row.attempt:
-                continue  # closed meanwhile, or a stale attempt
+            if session is None or session.attempt != row.attempt or session.is_deaf:
+                continue  # closed meanwhile, or a stale attempt, or after a loss
             waiting_tokens = serving.passes.waiting_tokens(session)
-            check_row(peer, session, row, ids, frame, serving.order, waiting_tokens=waiting_tokens)
+            try:
+                check_row(
+                    peer, session, row, ids, frame, serving.order, waiting_tokens=waiting_tokens
+                )
+            except RowsMissing as error:
+                if peer == session.owner:
+                    raise
+                serving.recovery.rows_missing(session, peer, str(error))
+                continue
             session.position = row.position + row.count
             serving.reuse.arrived(session, row, ids)
             serving.passes.add(
@@ -237,16 +287,19 @@ class StageHandler:
             encode_s=self.pace.encode_s + self._links.codec_s(),
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,
+            kept_bytes=0 if self._serving is None else self._serving.kept.num_bytes,
+            replayed_tokens=self.pace.replayed_tokens,
             sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},
             links={str(to): facts for to, facts in self._links.link_facts().items()},
         )
         self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
 
     def _on_lost(self, peer: PeerId, error: PeerError) -> None:
-        if self._serving is not None:
-            touched = [session.id for session in self._serving.table.touching(peer)]
-            text = f"A stage of the route was lost: {error}"
-            self._drop(touched, PeerUnreachable.code, text)
+        if self._serving is None:
+            return
+        if isinstance(error, PeerDropped):
+            self._end(self._serving.table.drop_owned(peer))
+        self._serving.recovery.lost(peer, error)
 
     # Ends -----------------------------------------------------------------------------------
 
@@ -263,6 +316,12 @@ class StageHandler:
         await worker.wait_dead()
         raise WorkerFailed(worker.epitaph())
 
+    def _fail_row(self, row: Row, code: str, reason: str) -> None:
+        """End the session of a row that cannot be computed, unless the row is of no account now."""
+        session = None if self._serving is None else self._serving.table.get(row.session)
+        if session is not None and session.attempt == row.attempt:
+            self._drop((row.session,), code, reason)
+
     def _drop(self, sessions: Iterable[SessionId], code: str, reason: str) -> None:
         """End sessions, whoever owns them, and tell their clients why."""
         if self._serving is not None:
@@ -277,6 +336,8 @@ class StageHandler:
         """
         if not sessions or self._serving is None:
             return
+        for session in sessions:
+            self._serving.kept.forget(session.id)
         self._serving.reuse.end(sessions, self._clock.monotonic_s(), keep=keep)
         orphans = [orphan for s in sessions for orphan in self._serving.passes.drop(s)]
         if reason:
@@ -298,11 +359,12 @@ class StageHandler:
             self._reply(owner, message_frame(Kind.FAILED, message))
 
     def _send(self, peer: PeerId, frame: Frame) -> None:
-        """Send rows on; a peer that cannot be reached ends the sessions that need it."""
+        """Send rows on; when a peer cannot be reached, the clients concerned must know."""
         try:
             self._links.send(peer, frame)
         except PeerUnreachable as error:
-            self._drop([row.session for row in frame.rows], error.code, str(error))
+            if self._serving is not None:
+                self._serving.recovery.undelivered(peer, frame, error)
 
     def _reply(self, peer: PeerId, frame: Frame) -> None:
         """Answer a client; one that is gone needs no answer."""

@@ -73,6 +73,8 @@ class Pace:
     compute_s: float = 0.0
     cpu_s: float = 0.0
     """Processor time of the worker's threads."""
+    replayed_tokens: int = 0
+    """Tokens whose outputs were sent again from the record."""
     encode_s: float = 0.0
     wait_s: float = 0.0
     local_s: float = 0.0

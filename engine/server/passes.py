@@ -14,9 +14,10 @@ from engine.config import StageConfig
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, WorkerFailed
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Frame
+from engine.protocol.frames import Frame, Row
 from engine.server.emit import hidden_frames, token_frames
 from engine.server.forks import Forks
+from engine.server.kept import KeptOutputs
 from engine.server.link import SLOTS
 from engine.server.pace import Pace
 from engine.server.prefill_share import PrefillShare
@@ -50,8 +51,9 @@ class Passes:
         clock: For the pace.
         pace: Counts what is done; outlives the worker.
         send: Takes each frame that goes onward.
-        fail: Ends a session whose row cannot be computed, with a code and a sentence.
+        fail: Ends the session of a row that cannot be computed, with a code and a sentence.
         backlog_bytes: What waits to be sent to a peer.
+        kept: Has a copy of what goes to later stages.
     """
 
     def __init__(
@@ -64,8 +66,9 @@ class Passes:
         pace: Pace,
         *,
         send: Callable[[PeerId, Frame], None],
-        fail: Callable[[SessionId, str, str], None],
+        fail: Callable[[Row, str, str], None],
         backlog_bytes: Callable[[PeerId], int],
+        kept: KeptOutputs,
     ) -> None:
         self._table = table
         self._worker = worker
@@ -76,6 +79,7 @@ class Passes:
         self._send = send
         self._fail = fail
         self._backlog_bytes = backlog_bytes
+        self._kept = kept
         self._scheduler = Scheduler()
         self._forks = Forks()
         self._share = PrefillShare(config.max_batch_tokens)
@@ -103,6 +107,7 @@ class Passes:
             Sessions that were to take over from it and now cannot.
         """
         self._scheduler.drop(session.owner, session.id)
+        self._again = deque(work for work in self._again if work.row.session != session.id)
         return self._forks.drop(session.id)
 
     def waiting_tokens(self, session: Session) -> int:
@@ -123,6 +128,7 @@ class Passes:
             ours, theirs = self._table.get(fork.session), self._table.get(source)
             if ours is not None and theirs is not None:
                 ours.begins_with(theirs, fork.tokens)
+                ours.computed = fork.tokens
             for work in fork.rows:
                 self._scheduler.add(work)
                 self._wake.set()
@@ -198,7 +204,7 @@ class Passes:
             if len(batch) > 1:
                 self._again.extend(batch)
             else:
-                self._fail(batch[0].row.session, error.code, str(error))
+                self._fail(batch[0].row, error.code, str(error))
             return
         result = done.result.result()
         done_s = self._clock.monotonic_s()
@@ -232,6 +238,6 @@ class Passes:
         if result.hidden is None:
             frames = token_frames(batch, result.sampled, self._table)
         else:
-            frames = hidden_frames(batch, result.hidden, self._table, self._order)
+            frames = hidden_frames(batch, result.hidden, self._table, self._order, self._kept)
         for peer, frame in frames:
             self._send(peer, frame)

@@ -136,7 +136,8 @@ class PrefixReuse:
         )
         if match is None or not sequence.fork_tokens <= match.tokens < session.capacity_tokens:
             return
-        session.reused_from, session.position = match.entry.session, match.tokens
+        session.reused_from = match.entry.session
+        session.position = session.computed = match.tokens
         session.ids[: match.tokens] = match.entry.ids[: match.tokens]
 
     def _fork(self, session: Session, sequence: SequenceMessage) -> None:

@@ -16,6 +16,9 @@ from engine.core.plans import Hop, Route, Span
 from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
 
+MAX_REPLAYS = 16
+"""How often outputs may be replayed without any new ones."""
+
 
 @dataclass(slots=True)
 class Session:
@@ -54,6 +57,19 @@ class Session:
     """What it takes over from another open session."""
     ids: npt.NDArray[np.int32] | None = None
     """[capacity]: of the tokens that have arrived or are reused; None when nobody will ask."""
+    computed: int = 0
+    """Tokens computed whose outputs have been handed on: less than have arrived."""
+    send_from: int = 0
+    """The next stage has the outputs of the tokens before this one."""
+    sent_to: int | None = None
+    """On a repaired route: outputs sent so far, so that none leaves a gap."""
+    is_deaf: bool = False
+    """Rows from the stage before us may be missing: ignore them until the route is repaired."""
+    is_mute: bool = False
+    """The next stage is out of reach: keep what is computed until the route is repaired."""
+    is_routed: bool = False
+    """The client has led the present attempt already."""
+    replays_left: int = MAX_REPLAYS
 
     def begins_with(self, other: Session, tokens: int) -> None:
         """Take note that the first tokens are another one's."""
@@ -87,11 +103,45 @@ class Session:
         """The stages up to ours."""
         return self.route.hops[: self.index + 1]
 
+    @property
+    def previous_peer(self) -> PeerId:
+        """Where rows come from; at the first stage, those that the client does not send."""
+        return self.route.hops[self.index - 1].peer
+
     def accepts_from(self, peer: PeerId) -> bool:
         """Whether rows may come from `peer`: the stage before us; at the first, the client too."""
-        return peer == self.route.hops[self.index - 1].peer or (
-            self.is_first and peer == self.owner
-        )
+        return peer == self.previous_peer or (self.is_first and peer == self.owner)
+
+    def hold(self, attempt: int) -> None:
+        """Begin a new attempt: rows of older ones no longer count."""
+        self.attempt = attempt
+        self.position = self.computed
+        self.is_deaf = self.is_mute = self.is_routed = False
+
+    def lead(self, route: Route, index: int, send_from: int) -> None:
+        """Go along `route` from now on, the outputs of token `send_from` first."""
+        self.route, self.index, self.is_routed = route, index, True
+        self.send_from = self.sent_to = send_from
+
+    def emit(self, position: int, count: int) -> int:
+        """Note that outputs of `[position, position + count)` are there.
+
+        Returns:
+            How many of the first ones do not go onward, be it that the next stage has them or that
+            it is out of reach.
+        """
+        end = position + count
+        if end > self.computed:
+            self.replays_left = MAX_REPLAYS
+        self.computed = end
+        start = max(position, self.send_from)
+        if self.is_mute or start >= end:
+            return count
+        if self.sent_to is not None:
+            if start > self.sent_to:
+                return count  # the next stage would find a gap; whoever led us here is to blame
+            self.sent_to = max(self.sent_to, end)
+        return start - position
 
 
 @dataclass(slots=True)
@@ -149,18 +199,8 @@ class SessionTable:
                 "all members of a swarm must run the same model."
             )
         route = request.route()
-        index = next((i for i, hop in enumerate(route.hops) if hop.peer == self.local_peer), None)
-        if index is None:
-            raise StageRefused("The route does not pass through this stage.")
-        cuts = [0, *(hop.span.end for hop in route.hops)]
-        if cuts[-1] != self.num_blocks or any(
-            hop.span.start != cut or hop.span.end <= cut
-            for hop, cut in zip(route.hops, cuts, strict=False)
-        ):
-            raise StageRefused("The route does not cover every block once, in order.")
+        index = self.place(route)
         span = route.hops[index].span
-        if not self.span.start <= span.start < span.end <= self.span.end:
-            raise StageRefused(f"This stage holds blocks {self.span}, not {span}.")
         block_bytes = self.block_token_bytes * len(span)
         rooms = [kv_room(s.capacity_tokens, s.kv_offload) for s in request.sequences]
         sessions = [
@@ -220,6 +260,35 @@ class SessionTable:
         token_bytes = self.block_token_bytes * len(self.span)
         return KvRoom(max(0, device_bytes) // token_bytes, max(0, ram_bytes) // token_bytes)
 
+    def place(self, route: Route) -> int:
+        """Our index in a route.
+
+        Raises:
+            StageRefused: It does not pass here, or makes no sense.
+        """
+        index = next((i for i, hop in enumerate(route.hops) if hop.peer == self.local_peer), None)
+        if index is None:
+            raise StageRefused("The route does not pass through this stage.")
+        cuts = [0, *(hop.span.end for hop in route.hops)]
+        if cuts[-1] != self.num_blocks or any(
+            hop.span.start != cut or hop.span.end <= cut
+            for hop, cut in zip(route.hops, cuts, strict=False)
+        ):
+            raise StageRefused("The route does not cover every block once, in order.")
+        span = route.hops[index].span
+        if not self.span.start <= span.start < span.end <= self.span.end:
+            raise StageRefused(f"This stage holds blocks {self.span}, not {span}.")
+        return index
+
+    def superseded(self, request: OpenRequest, owner: PeerId) -> list[SessionId]:
+        """Sessions of the same owner that a request opens anew, for a later attempt."""
+        found = (self._sessions.get(SessionId(each.session)) for each in request.sequences)
+        return [
+            session.id
+            for session in found
+            if session is not None and session.owner == owner and session.attempt < request.attempt
+        ]
+
     def keep(self, sessions: Iterable[SessionId], owner: PeerId, now_s: float) -> None:
         """Renew leases."""
         for session in self._owned(sessions, owner):
@@ -233,17 +302,13 @@ class SessionTable:
         """Drop sessions whoever owns them."""
         return [self._remove(s) for i in sessions if (s := self._sessions.get(i)) is not None]
 
+    def drop_owned(self, owner: PeerId) -> list[Session]:
+        """Drop all sessions of one client."""
+        return [self._remove(s) for s in list(self._sessions.values()) if s.owner == owner]
+
     def expired(self, now_s: float) -> list[Session]:
         """Drop and return the sessions whose lease has lapsed."""
         return [self._remove(s) for s in list(self._sessions.values()) if s.expires_s <= now_s]
-
-    def touching(self, peer: PeerId) -> list[Session]:
-        """Sessions that `peer` owns or whose route passes through it."""
-        return [
-            session
-            for session in self._sessions.values()
-            if session.owner == peer or any(hop.peer == peer for hop in session.route.hops)
-        ]
 
     def clear(self) -> list[Session]:
         """Drop everything."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from engine.config import LinkShape, SwarmConfig
 from engine.core.clock import Clock
-from engine.core.errors import PeerError, PeerUnreachable, RemoteProtocolError
+from engine.core.errors import PeerDropped, PeerError, PeerUnreachable, RemoteProtocolError
 from engine.core.ids import PeerId, short
 from engine.protocol.frames import ROW_KINDS, Frame, Kind
 from engine.protocol.messages import LinkFacts
@@ -232,7 +232,7 @@ class Links:
             raise PeerUnreachable("Shoal is ending.")
         banned = self.gate.ban_reason(peer)
         if banned:
-            raise PeerUnreachable(banned)
+            raise PeerDropped(banned)
         if neighbour.outgoing is None:
             link = OutgoingLink(
                 peer,
@@ -257,7 +257,7 @@ class Links:
         except PeerError as broke:
             error = broke
         except RemoteProtocolError as violation:
-            error = PeerUnreachable(str(violation))
+            error = PeerDropped(str(violation))
             self.gate.ban(peer, violation)
         except Exception:
             _logger.exception("the link to …%s failed", short(peer))
@@ -308,7 +308,7 @@ class Links:
         except PeerUnreachable as broke:
             error = broke
         except RemoteProtocolError as violation:
-            error = PeerUnreachable(str(violation))
+            error = PeerDropped(str(violation))
             self.gate.ban(peer, violation)
         except Exception:
             _logger.exception("a frame from …%s could not be handled", short(peer))

@@ -134,8 +134,9 @@ class MemoryNetwork:
 
     def heal(self, one: PeerId, other: PeerId) -> None:
         """Undo `cut`, `blackhole` and `delay` for streams opened from now on."""
-        self._faults.pop((one, other), None)
-        self._faults.pop((other, one), None)
+        for pair in ((one, other), (other, one)):
+            if self._faults.get(pair) != _Fault():  # streams without a fault may get one later
+                self._faults.pop(pair, None)
 
     def kill(self, peer: PeerId) -> None:
         """Let a peer vanish: its streams break, and it can no longer be reached."""

@@ -52,6 +52,8 @@ class LocalSwarm:
         self.network = MemoryNetwork()
         self.spec: ModelSpec = read_spec(directory, "tiny@0")
         self.stages: list[LocalStage] = []
+        self.hidden: set[PeerId] = set()
+        """Stages that no client hears of."""
         self._directory = directory
         self._config = config
         self._client_config = client
@@ -72,7 +74,7 @@ class LocalSwarm:
                 kv_ram_free_tokens=stage.handler.kv_tokens[0].ram,
             )
             for stage in self.stages
-            if not stage.serving.done()
+            if not stage.serving.done() and stage.peer not in self.hidden
         )
         return SwarmSnapshot("tiny@0", self.spec.num_hidden_layers, infos)
 
@@ -110,6 +112,17 @@ class LocalSwarm:
         await links.start()
         self._all_links.append(links)
         return links
+
+    def vanish(self, peer: PeerId) -> None:
+        """Let a node be gone for all others, at once, until `restore`."""
+        for links in self._all_links:
+            if links.local_peer != peer:
+                self.network.cut(peer, links.local_peer)
+
+    def restore(self, peer: PeerId) -> None:
+        """Let a node be reached again; it has lost nothing but its links."""
+        for links in self._all_links:
+            self.network.heal(peer, links.local_peer)
 
     async def stop(self) -> None:
         """End everything."""

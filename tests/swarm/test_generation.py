@@ -275,7 +275,7 @@ async def test_prompt_beyond_the_context_is_refused_with_both_numbers(whole: Loc
 
 
 async def test_killed_worker_is_routed_around_until_there_is_no_spare(tiny: Path) -> None:
-    impatient = ClientConfig(max_attempts=2)
+    impatient = ClientConfig(max_attempts=2, room_wait_s=1.0)
     async with local_swarm(tiny, Span(0, 2), Span(2, 4), Span(2, 4), client=impatient) as swarm:
         client = await swarm.add_client()
         ids = []

@@ -1,0 +1,360 @@
+"""Stages and links are lost at any moment; no token changes, and little is computed again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from engine.client.client import Client
+from engine.config import ClientConfig, StageConfig
+from engine.core.errors import EngineError
+from engine.core.generation import TokenEvent
+from engine.core.ids import PeerId
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.swarm.links import Links
+from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
+from tests.support.tiny_models import save_tiny
+
+SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
+SPARE = PeerId("s3")
+NEW_TOKENS = 24
+PROMPTS = [list(range(20, 90)), [5, 6, 7]]
+PARAMS = [
+    SamplingParams(max_new_tokens=NEW_TOKENS),
+    SamplingParams(
+        max_new_tokens=NEW_TOKENS,
+        temperature=1.0,
+        top_p=0.95,
+        seed=11,
+        repetition_penalty=1.3,
+        presence_penalty=0.4,
+        frequency_penalty=0.2,
+    ),
+]
+LONG = [token % 500 for token in range(3, 403)]
+"""A prompt that takes many passes to prefill."""
+PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
+IMPATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=0.5, max_attempts=2)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tiny")
+    save_tiny("llama", directory, max_position_embeddings=2048)
+    return directory
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tiny: Path) -> AsyncIterator[LocalSwarm]:
+    async with local_swarm(tiny, *SPANS, config=StageConfig(max_batch_tokens=32)) as swarm:
+        yield swarm
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def swarm(shared: LocalSwarm) -> AsyncIterator[LocalSwarm]:
+    """Three stages in use, and one to spare that holds everything but is not announced yet."""
+    shared.hidden = {SPARE}
+    yield shared
+    for stage in shared.stages:
+        shared.restore(stage.peer)
+    shared.hidden = set()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def undisturbed(shared: LocalSwarm) -> list[list[TokenEvent]]:
+    shared.hidden = {SPARE}
+    client = shared.client(await shared.node("undisturbed"), PATIENT)
+    events = await collect(client, PROMPTS, PARAMS)
+    shared.hidden = set()
+    return events
+
+
+async def generate(
+    client: Client,
+    disturb: Callable[[int], None],
+    prompts: list[list[int]] = PROMPTS,
+    params: list[SamplingParams] = PARAMS,
+    into: list[list[TokenEvent]] | None = None,
+) -> list[list[TokenEvent]]:
+    """Generate to the end; `disturb` is told how many tokens there are, after each."""
+    events: list[list[TokenEvent]] = [[] for _ in prompts] if into is None else into
+    async for index, event in client.generate(prompts, params):
+        events[index].append(event)
+        disturb(sum(map(len, events)))
+    return events
+
+
+def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
+    """Do it once there are `count` tokens."""
+
+    def disturb(tokens: int) -> None:
+        if tokens == count:
+            action()
+
+    return disturb
+
+
+class Counted:
+    """What stages have computed and replayed since."""
+
+    def __init__(self, swarm: LocalSwarm) -> None:
+        self._stages = list(swarm.stages)
+        self._before = [
+            (s.handler.pace.tokens, s.handler.pace.replayed_tokens) for s in self._stages
+        ]
+
+    def computed(self, index: int) -> int:
+        return self._stages[index].handler.pace.tokens - self._before[index][0]
+
+    def replayed(self, index: int) -> int:
+        return self._stages[index].handler.pace.replayed_tokens - self._before[index][1]
+
+
+async def newcomer(
+    swarm: LocalSwarm, name: str, config: ClientConfig = PATIENT
+) -> tuple[Links, Client]:
+    links = await swarm.node(name)
+    return links, swarm.client(links, config)
+
+
+def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
+    """A stage is gone, and a spare is announced."""
+    swarm.vanish(stage.peer)
+    swarm.hidden = set()
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("when", [12, 30])
+async def test_stage_that_dies_while_decoding_is_replaced_and_it_alone_computes_again(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]], index: int, when: int
+) -> None:
+    links, client = await newcomer(swarm, f"decode-{index}-{when}")
+    counted = Counted(swarm)
+    got = await generate(client, at(when, lambda: lose(swarm, swarm.stages[index])))
+    assert got == undisturbed
+    once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
+    survivors = [other for other in range(3) if other != index]
+    assert all(counted.computed(other) <= once + 6 for other in survivors)
+    held = sum(map(len, PROMPTS)) - 2
+    assert [counted.replayed(other) >= held for other in range(3)] == [
+        other == index - 1 for other in range(3)
+    ]
+    assert client.recoveries.stages_replaced == 1
+    assert len(client.recoveries.seconds) == 1
+    assert links.hidden_bytes == 0
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+async def test_stage_that_dies_in_the_middle_of_a_prompt_is_replaced(
+    swarm: LocalSwarm, index: int
+) -> None:
+    params = [SamplingParams(max_new_tokens=4)]
+    expected = await collect((await newcomer(swarm, f"whole-{index}"))[1], [LONG], params)
+    _, client = await newcomer(swarm, f"prefill-{index}")
+    counted = Counted(swarm)
+
+    async def lose_midway() -> None:
+        while counted.computed(index) < len(LONG) // 3:
+            await asyncio.sleep(0)
+        assert counted.computed(index) < len(LONG)
+        lose(swarm, swarm.stages[index])
+
+    losing = asyncio.create_task(lose_midway())
+    assert await generate(client, lambda tokens: None, [LONG], params) == expected
+    await losing
+    assert client.recoveries.stages_replaced == 1
+    if index:
+        assert counted.computed(0) < len(LONG) + 64
+
+
+async def test_two_stages_die_at_once(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    links, client = await newcomer(swarm, "two")
+
+    def lose_two() -> None:
+        swarm.vanish(swarm.stages[2].peer)
+        lose(swarm, swarm.stages[1])
+
+    assert await generate(client, at(9, lose_two)) == undisturbed
+    assert links.hidden_bytes == 0
+
+
+async def test_replacement_dies_too_and_the_first_one_returns(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "again")
+
+    def disturb(tokens: int) -> None:
+        if tokens == 5:
+            lose(swarm, swarm.stages[1])
+        elif tokens == 20:
+            swarm.restore(swarm.stages[1].peer)
+            swarm.vanish(SPARE)
+
+    assert await generate(client, disturb) == undisturbed
+    assert client.recoveries.stages_replaced == 2
+
+
+async def test_link_that_breaks_though_nobody_died_is_opened_again_and_nobody_replaced(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "broken")
+    swarm.hidden = set()
+    pairs = [("s0", "s1"), ("s1", "s2"), ("s2", "s0"), ("broken", "s2"), ("broken", "s0")]
+    counted = Counted(swarm)
+
+    def disturb(tokens: int) -> None:
+        if tokens == 1:
+            swarm.hidden = set()
+        if tokens % 8 == 3 and pairs:
+            one, other = (PeerId(name) for name in pairs.pop())
+            swarm.network.cut(one, other)
+            swarm.network.heal(one, other)
+
+    swarm.hidden = {SPARE}
+    assert await generate(client, disturb) == undisturbed
+    assert not pairs
+    assert client.recoveries.stages_replaced == 0
+    assert counted.computed(3) == 0
+
+
+async def test_two_stages_that_cannot_reach_each_other_are_led_around(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "pair")
+
+    def part() -> None:
+        swarm.network.cut(PeerId("s1"), PeerId("s2"))
+        swarm.hidden = set()
+
+    assert await generate(client, at(6, part)) == undisturbed
+    assert client.recoveries.stages_replaced == 1
+
+
+async def test_link_that_swallows_everything_is_led_around(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "hole")
+
+    def swallow() -> None:
+        swarm.network.blackhole(PeerId("s0"), PeerId("s1"))
+        swarm.hidden = set()
+
+    assert await generate(client, at(6, swallow)) == undisturbed
+    assert client.recoveries.stages_replaced == 1
+
+
+async def test_client_that_loses_all_its_links_goes_on_when_it_is_back(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    links, client = await newcomer(swarm, "cut-off")
+    counted = Counted(swarm)
+
+    def vanish() -> None:
+        swarm.vanish(links.local_peer)
+        asyncio.get_running_loop().call_later(1.0, swarm.restore, links.local_peer)
+
+    assert await generate(client, at(10, vanish)) == undisturbed
+    assert client.recoveries.stages_replaced == 0
+    once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
+    assert counted.computed(1) < once + 2 * NEW_TOKENS
+
+
+async def test_without_a_spare_the_finished_part_is_delivered_and_the_error_says_what_is_missing(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "alone", IMPATIENT)
+    events: list[list[TokenEvent]] = [[], []]
+    disturb = at(12, lambda: swarm.vanish(swarm.stages[1].peer))
+    with pytest.raises(EngineError, match=r"cannot be reached|have just failed"):
+        await generate(client, disturb, into=events)
+    assert sum(map(len, events)) >= 12
+    for got, whole in zip(events, undisturbed, strict=True):
+        assert got == whole[: len(got)]
+
+
+async def test_without_a_spare_the_answer_goes_on_when_the_stage_returns(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "waiting")
+    counted = Counted(swarm)
+
+    def vanish() -> None:
+        swarm.vanish(swarm.stages[1].peer)
+        asyncio.get_running_loop().call_later(1.5, swarm.restore, swarm.stages[1].peer)
+
+    assert await generate(client, at(12, vanish)) == undisturbed
+    once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
+    assert all(counted.computed(index) <= once + 6 for index in range(3))
+
+
+async def test_stage_without_a_record_lets_the_one_before_it_compute_again(
+    tiny: Path, undisturbed: list[list[TokenEvent]]
+) -> None:
+    forgetful = StageConfig(max_batch_tokens=32, kept_budget_bytes=0)
+    async with local_swarm(tiny, *SPANS, config=forgetful) as swarm:
+        swarm.hidden = {SPARE}
+        _, client = await newcomer(swarm, "forgetful")
+        counted = Counted(swarm)
+        assert await generate(client, at(9, lambda: lose(swarm, swarm.stages[2]))) == undisturbed
+        assert [counted.replayed(index) for index in range(4)] == [0, 0, 0, 0]
+        once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
+        assert counted.computed(0) > once + sum(map(len, PROMPTS)) - 6
+        swarm.restore(swarm.stages[2].peer)
+        swarm.hidden = {SPARE}
+
+        # A stage that will pause hands over what runs, and does not wait for its end.
+        _, client = await newcomer(swarm, "handed-over")
+        drained: list[asyncio.Task[None]] = []
+
+        def drain() -> None:
+            swarm.hidden = set()
+            drained.append(asyncio.create_task(swarm.stages[1].handler.drain()))
+
+        left_at: list[int] = []
+
+        def disturb(tokens: int) -> None:
+            at(9, drain)(tokens)
+            if drained and drained[0].done():
+                left_at.append(tokens)
+
+        assert await generate(client, disturb) == undisturbed
+        assert left_at[0] < 2 * NEW_TOKENS
+        await drained[0]
+
+        # One that nobody can take the place of serves until all have ended.
+        swarm.hidden = {PeerId("s1")}
+        _, client = await newcomer(swarm, "stays")
+        last = swarm.stages[3].handler
+        assert await generate(
+            client, at(9, lambda: drained.append(asyncio.create_task(last.drain())))
+        ) == (undisturbed)
+        await drained[1]
+        assert client.recoveries.stages_replaced == 0
+
+
+async def test_kept_outputs_stay_within_their_budget_and_go_with_their_session(tiny: Path) -> None:
+    budget_bytes = 60_000  # of about 105,000 that the prompt's outputs take
+    config = StageConfig(max_batch_tokens=32, kept_budget_bytes=budget_bytes)
+    async with local_swarm(tiny, Span(0, 2), Span(2, 4), config=config) as swarm:
+        _, client = await newcomer(swarm, "kept")
+        kept = []
+        async with contextlib.aclosing(
+            client.generate([LONG], [SamplingParams(max_new_tokens=40)])
+        ) as events:
+            async for _ in events:
+                kept.append((await client.stats(PeerId("s0"))).kept_bytes)  # noqa: PERF401
+        assert max(kept) <= budget_bytes
+        assert max(kept) > budget_bytes // 2
+        async with asyncio.timeout(5):
+            while (await client.stats(PeerId("s0"))).kept_bytes:
+                await asyncio.sleep(0.02)
