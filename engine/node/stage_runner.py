@@ -125,6 +125,7 @@ class StageRunner:
             kv_ram_free_tokens=free.ram,
             decode_tokens_per_s=1 / step_s if step_s else 0.0,
             decode_row_s=self._handler.pace.decode.row_s,
+            uplink_bytes_per_s=self._handler.uplink_bytes_per_s,
             addresses=self._peer.announce_addresses(),
             version=__version__,
         )

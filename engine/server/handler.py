@@ -110,6 +110,12 @@ class StageHandler:
             return (KvRoom(0, 0), KvRoom(0, 0))
         return (self._serving.table.free_tokens, self._serving.table.total_tokens)
 
+    @property
+    def uplink_bytes_per_s(self) -> float:
+        """Rate of our line to other stages, as they have measured it; 0 while unknown."""
+        facts = self._links.link_facts().values()
+        return max((link.bandwidth_bytes_per_s or 0.0 for link in facts), default=0.0)
+
     def close(self, reason: EnginePaused) -> None:
         """Refuse new sessions with `reason` until the next `serve`."""
         self._closed_reason = reason
