@@ -53,6 +53,7 @@ def settings_for(
     stage: dict[str, Any] = {
         "threads": threads,
         "kv_budget_bytes": max(usual.kv_budget_bytes, kv_bytes),
+        "kv_ram_budget_bytes": max(usual.kv_ram_budget_bytes, kv_bytes),
         "max_batch_rows": max(usual.max_batch_rows, *bench.batch_sizes),
     }
     if bench.emulate is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from engine.core.errors import ConfigError
+
 SENTENCES = (
     "The ferry left the harbour before sunrise, and nobody on the quay noticed that it was late.",
     "A good sourdough needs flour, water, salt and more patience than most kitchens have.",
@@ -59,6 +61,26 @@ def make_prompts(
             row[random_source.randrange(prompt_tokens)] = random_source.randrange(vocab_size)
         rows[tuple(row)] = None
     return [list(row) for row in rows]
+
+
+def distinct_ids(
+    vocab_size: int, batch_size: int, prompt_tokens: int, seed: int
+) -> list[list[int]]:
+    """Prompts for an emulated model, which knows no text: no two rows share an id at a position.
+
+    Its hidden states are a function of both, so equal ones would make rows of a payload equal.
+
+    Returns:
+        B rows of `prompt_tokens` ids.
+
+    Raises:
+        ConfigError: There are more rows than ids.
+    """
+    if batch_size > vocab_size:
+        raise ConfigError(f"An emulated model takes at most {vocab_size} sequences; ask for fewer.")
+    random_source = random.Random(seed)  # noqa: S311 - nothing secret about it
+    columns = [random_source.sample(range(vocab_size), batch_size) for _ in range(prompt_tokens)]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _text_ids(

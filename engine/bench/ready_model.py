@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.bench import thin_model
-from engine.bench.prompts import make_prompts
+from engine.bench.prompts import distinct_ids, make_prompts
 from engine.bench.request import SwarmBench
 from engine.core.errors import ConfigError
 from engine.core.plans import Span
@@ -86,6 +86,8 @@ async def ready_model(bench: SwarmBench, say: Callable[[str], None]) -> ReadyMod
     tokenizer = await asyncio.to_thread(ChatTokenizer.load, files.directory)
 
     def prompts(count: int, tokens: int, seed: int) -> list[list[int]]:
+        if bench.emulate is not None:
+            return distinct_ids(spec.vocab_size, count, tokens, seed)
         try:
             return make_prompts(
                 tokenizer.encode,

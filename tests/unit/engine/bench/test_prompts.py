@@ -1,6 +1,7 @@
 import pytest
 
-from engine.bench.prompts import SENTENCES, make_prompts
+from engine.bench.prompts import SENTENCES, distinct_ids, make_prompts
+from engine.core.errors import ConfigError
 
 VOCAB_SIZE = 256
 
@@ -36,3 +37,12 @@ def test_the_seed_decides():
 def test_more_rows_than_can_differ_are_refused():
     with pytest.raises(ValueError, match="different prompts"):
         prompts(257, 1)
+
+
+def test_prompts_of_an_emulated_model_share_no_id_at_any_position():
+    rows = distinct_ids(64, 64, 10, seed=1)
+    assert [len(row) for row in rows] == [10] * 64
+    assert all(sorted(column) == list(range(64)) for column in zip(*rows, strict=True))
+    assert rows == distinct_ids(64, 64, 10, seed=1) != distinct_ids(64, 64, 10, seed=2)
+    with pytest.raises(ConfigError, match="at most 64 sequences"):
+        distinct_ids(64, 65, 10, seed=1)
