@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.core.kv_room import KvDtype, KvRoom, kv_head_bytes, kv_room
 from engine.kv.cells import eight_bit_cells, plain_cells
+from engine.kv.key_mix import KeyMix
 from engine.kv.slab import Part, Slab
 
 _MAX_SLOTS = 32
@@ -22,13 +23,15 @@ _RAM = torch.device("cpu")
 class SequenceCache:
     """Keys and values of one sequence in the blocks of one span; made by `KvPool.reserve`."""
 
-    __slots__ = ("capacity_tokens", "far", "length", "near", "written")
+    __slots__ = ("capacity_tokens", "far", "key_mix", "length", "near", "written")
 
-    def __init__(self, near: Part | None, far: Part | None) -> None:
+    def __init__(self, near: Part | None, far: Part | None, key_mix: KeyMix | None) -> None:
         self.near = near
         """The newest positions, where the blocks compute."""
         self.far = far
         """The oldest positions, in RAM."""
+        self.key_mix = key_mix
+        """How queries and keys must be turned that come here."""
         self.capacity_tokens: int = sum(part.num_tokens for part in self.parts)
         """The most tokens that will ever be held."""
         self.length = 0
@@ -104,7 +107,11 @@ class KvPool:
         self._heads = 2 * num_kv_heads
         self._head_dim = head_dim
         self._device = device
-        self._make_cells = eight_bit_cells(dtype) if kv_dtype == "8bit" else plain_cells(dtype)
+        if kv_dtype == "8bit":
+            self._make_cells = eight_bit_cells(dtype)
+            self._key_mix: KeyMix | None = KeyMix(head_dim, dtype=dtype, device=device)
+        else:
+            self._make_cells, self._key_mix = plain_cells(dtype), None
         self._token_bytes = self._heads * kv_head_bytes(head_dim, dtype.itemsize, kv_dtype)
         """In one block."""
         self._slabs: dict[tuple[bool, int, int], list[Slab]] = {}
@@ -126,7 +133,7 @@ class KvPool:
         far = self._take(_RAM, num_blocks, 0, room.ram, in_ram=True)
         near = self._take(self._device, num_blocks, room.ram, room.device, in_ram=False)
         self._count(room, num_blocks * self._token_bytes)
-        return SequenceCache(near, far)
+        return SequenceCache(near, far, self._key_mix)
 
     def keep_prefix(self, cache: SequenceCache, tokens: int) -> SequenceCache:
         """Move the first tokens of a sequence to a place of their own, with no room to spare.
@@ -143,7 +150,7 @@ class KvPool:
         num_blocks = len(cache.parts[0].slab.blocks)
         shape = (self._heads, tokens, self._head_dim)
         slab = Slab(1, num_blocks, shape, self._make_cells, self._device)
-        kept = SequenceCache(Part(slab, slab.take(), 0, tokens), None)
+        kept = SequenceCache(Part(slab, slab.take(), 0, tokens), None, self._key_mix)
         kept.copy_prefix_from(cache, tokens)
         self._count(KvRoom(tokens, 0), num_blocks * self._token_bytes)
         self.release(cache)

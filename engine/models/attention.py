@@ -41,6 +41,7 @@ class PackedRows:
         half = sin.shape[-1] // 2
         # With its first half negated, x cos + swap(x) sin rotates, where swap exchanges halves.
         self._sin = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)
+        self._key_mix = rows[0].cache.key_mix  # the same in all caches of a stage
         whole = [row for row in rows if _is_whole(row.cache, cos.device)]
         self._operations = operations(
             [PartRow(row.cache.parts[0], row.start, row.count, row.position) for row in whole],
@@ -52,10 +53,12 @@ class PackedRows:
         self._split = _split(split, cos)
 
     def rotate_(self, heads: Tensor) -> None:
-        """Turn queries or keys, [N, heads, d], to their positions, in place."""
+        """Turn queries or keys, [N, heads, d], to their positions and as caches want them."""
         first, second = heads.chunk(2, dim=-1)
         swapped = torch.cat((second, first), dim=-1)
         heads.mul_(self._cos).addcmul_(swapped, self._sin)
+        if self._key_mix is not None:
+            heads.copy_(self._key_mix.turn(heads))
 
     def attend(
         self, query: Tensor, new: Tensor, index: int, *, window: int | None, scaling: float
