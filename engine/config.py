@@ -110,6 +110,10 @@ class SwarmConfig(_Branch):
     max_clock_offset_s: float = Field(default=2.5, gt=0)
     codec: CodecMode = "auto"
     """How hidden states travel: `auto` encodes them where that is faster; never a bit is lost."""
+    reachability: Literal["auto", "direct", "outbound_only"] = "auto"
+    """Whether others can connect to this node; `auto`: peers are asked to try."""
+    relay_for_others: bool = True
+    """Relay for nodes that accept no connections, where we do."""
     shape: LinkShape = LinkShape()
     faults: LinkFaults = LinkFaults()
 

@@ -12,6 +12,7 @@ from engine.cli.quantities import shown_bytes
 from engine.cli.terminal import printable, shown_progress
 from engine.core.ids import PeerId, short
 from engine.core.plans import Span
+from engine.core.reach import Reach
 from engine.localapi.running import Home
 from engine.localapi.schema import EngineStatus, PipelineStage, ReadyFile
 
@@ -61,6 +62,7 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
     nodes = "node" if status.peers == 1 else "nodes"
     rows += [
         ("Swarm", f"{swarm}, {'private, ' if status.private else ''}{status.peers} other {nodes}"),
+        *_reach_rows(status),
         ("Sessions", str(status.sessions)),
         ("Tokens", f"{status.tokens_served} served, {status.tokens_used} used"),
     ]
@@ -70,6 +72,31 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
     rows.append(("API", f"{status.api_url}/v1"))
     if ready is not None:
         rows += [("Token", f"in {ready.token_file}"), ("Process", str(ready.pid))]
+    return rows
+
+
+def _reach_rows(status: EngineStatus) -> list[tuple[str, str]]:
+    rows = []
+    match status.reachability:
+        case Reach.DIRECT:
+            also = ", and this node relays for those who cannot" if status.relays_for_others else ""
+            rows.append(("Reached", f"directly{also}"))
+        case Reach.RELAYED:
+            relays = "relay" if status.relays == 1 else "relays"
+            rows.append(("Reached", f"through {status.relays} {relays}: no direct connections"))
+        case Reach.OUTBOUND_ONLY:
+            rows.append(("Reached", "by nobody: no connections come in, and no relay is found"))
+        case Reach.LOCAL:
+            rows.append(("Reached", "from this computer alone"))
+        case None:
+            pass  # in no swarm
+    for link in status.links:
+        way = link.path.value + (f" by {short(PeerId(link.relay))}" if link.relay else "")
+        cost = f"{link.rtt_ms:g} ms"
+        if link.bandwidth_bytes_per_s is not None:
+            cost += f", {link.bandwidth_bytes_per_s * 8 / 1e6:.0f} Mbit/s"
+        sent = shown_bytes(link.sent_bytes)
+        rows.append(("Link", f"{short(PeerId(link.peer))}: {way}, {cost}, {sent} sent"))
     return rows
 
 

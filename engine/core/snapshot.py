@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.core.ids import PeerId
@@ -29,7 +30,7 @@ class StageInfo:
     decode_tokens_per_s: float
     """Measured decode rate through the whole span at batch 1; 0 when not measured yet."""
     addresses: tuple[str, ...]
-    """Multiaddrs without the `/p2p/` part."""
+    """Plain and circuit multiaddrs at which it can be reached."""
     version: str
     kv_ram_free_tokens: int = 0
     """Room for the shares of KV caches that lie in RAM."""
@@ -37,6 +38,13 @@ class StageInfo:
     """What each further row adds to a decode pass, in seconds; 0 when not measured yet."""
     uplink_bytes_per_s: float = 0.0
     """Measured rate of its line to other peers; 0 when not known."""
+    relay: bool = False
+    """Whether it accepts connections, and relays for those who do not."""
+
+    @property
+    def is_behind_relays(self) -> bool:
+        """Whether it is reached from outside through relays."""
+        return any(address.endswith("/p2p-circuit") for address in self.addresses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,8 @@ class SwarmSnapshot:
     dropped_records: int = 0
     """Records refused so far: oversized, unsigned, expired, inconsistent."""
     peers_online: int = 0
+    link_s: Mapping[PeerId, Mapping[PeerId, float]] = field(default_factory=dict)
+    """One-way times to neighbours, in seconds, as each peer has measured them."""
 
     def stage(self, peer: PeerId) -> StageInfo | None:
         """The announcement of `peer`, if it has one."""

@@ -27,6 +27,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.core.reach import LinkPath, Reach
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -75,6 +77,21 @@ class PipelineStage(_Answer):
     is_self: bool
 
 
+class LinkStatus(_Answer):
+    """A link to another node that works now."""
+
+    peer: str
+    path: LinkPath
+    relay: str | None = None
+    """The peer that relays it."""
+    rtt_ms: float
+    """Round trip, median of the last few."""
+    bandwidth_bytes_per_s: float | None = None
+    """As the other has measured it on what this node sends; None while unknown."""
+    sent_bytes: int
+    """Hidden states and tokens sent to it since the engine started."""
+
+
 class EngineStatus(_Answer):
     """All that the tray, the dashboard and `shoal status` show."""
 
@@ -96,6 +113,13 @@ class EngineStatus(_Answer):
     tokens_used: int = 0
     """Tokens that local requests have received since the engine started."""
     plan: tuple[PipelineStage, ...] = ()
+    links: tuple[LinkStatus, ...] = ()
+    reachability: Reach | None = None
+    """Whether others can connect to this node; None while it belongs to no swarm."""
+    relays: int = 0
+    """Relays that hold a slot for this node."""
+    relays_for_others: bool = False
+    """Whether nodes that accept no connections may count on this one as a relay."""
     swarm: str | None = None
     """The swarm's name; None when solo."""
     private: bool = False

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-
-import psutil
-
 from engine.localapi.running import Home
 from engine.swarm import invites
 from engine.swarm.identity import load_or_create
+from engine.swarm.interfaces import free_port, interface_ips
 from engine.swarm.invites import Invite
 
 
@@ -18,7 +15,7 @@ def found(home: Home, name: str, *, source: str, model_id: str, private: bool) -
     Raises:
         ConfigError: The name is not fit for an invite, or the key file is damaged.
     """
-    return _invite(home, name, _interfaces(), source, model_id, private=private)
+    return _invite(home, name, interface_ips(), source, model_id, private=private)
 
 
 def found_on_loopback(home: Home, *, source: str, model_id: str) -> Invite:
@@ -34,25 +31,6 @@ def _invite(
     home: Home, name: str, hosts: list[str], source: str, model_id: str, *, private: bool
 ) -> Invite:
     peer = load_or_create(home.identity_file).peer_id
-    port = _free_port()
+    port = free_port()  # the swarm keeps it, since invites name it
     bootstrap = [f"/ip4/{host}/tcp/{port}/p2p/{peer}" for host in hosts]
     return invites.found(name, bootstrap, source, model_id, private=private)
-
-
-def _interfaces() -> list[str]:
-    """IPv4 addresses of the interfaces that others can reach; loopback only if there is no other."""
-    found = [
-        address.address
-        for addresses in psutil.net_if_addrs().values()
-        for address in addresses
-        if address.family is socket.AF_INET and not address.address.startswith("127.")
-    ]
-    return found[:8] or ["127.0.0.1"]
-
-
-def _free_port() -> int:
-    """A port that is free now; the swarm keeps it, since invites name it."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.client.client import Client
 from engine.config import Config
@@ -66,13 +66,16 @@ class Serving:
 class View:
     """The swarm as requests from here see it: the directory's, and our own stage as it is now."""
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, links: Links) -> None:
         self._directory = directory
+        self._links = links
         self.stage: StageRunner | None = None
 
     def snapshot(self) -> SwarmSnapshot:
         """See `engine.client.client.SwarmView`."""
         snapshot = self._directory.snapshot()
+        measured = {**snapshot.link_s, self._links.local_peer: self._links.one_way_s()}
+        snapshot = replace(snapshot, link_s=measured)
         return snapshot if self.stage is None else self.stage.overlay(snapshot)
 
     async def refresh(self) -> SwarmSnapshot:
@@ -168,12 +171,17 @@ class Membership:
             spec.num_hidden_layers,
         )
         announcer = Announcer(
-            joined.peer, config.swarm, clock, self._link_membership, spec.model_id
+            joined.peer,
+            config.swarm,
+            clock,
+            self._link_membership,
+            spec.model_id,
+            joined.links.one_way_s,
         )
         handler = StageHandler(joined.links, clock, config.stage, self._on_change)
-        view = View(directory)
+        view = View(directory, joined.links)
         client = Client(joined.links, view, spec, config.client, clock)
-        directory.watch(lambda snapshot: self._on_change())
+        directory.watch(lambda snapshot: self._follow(joined, snapshot))
         stage: StageRunner | None = None
         try:
             with contextlib.suppress(PeerUnreachable):  # an empty view is a view; it is refreshed
@@ -205,6 +213,13 @@ class Membership:
             if stage is not None:
                 await stage.close()
             await directory.stop()
+
+    def _follow(self, joined: Joined, snapshot: SwarmSnapshot) -> None:
+        """Learn from the announcements how the others are reached, and who can relay for us."""
+        for stage in snapshot.stages:
+            joined.links.learn_addresses(stage.peer, stage.addresses)
+        joined.peer.offer_relays({s.peer: s.addresses for s in snapshot.stages if s.relay})
+        self._on_change()
 
     @property
     def _link_membership(self) -> LinkMembership:

@@ -127,6 +127,7 @@ class StageRunner:
             decode_row_s=self._handler.pace.decode.row_s,
             uplink_bytes_per_s=self._handler.uplink_bytes_per_s,
             addresses=self._peer.announce_addresses(),
+            relay=self._peer.relays,
             version=__version__,
         )
 
@@ -200,14 +201,15 @@ class StageRunner:
                 await worker.stop()
 
     async def _announce_while(self, serving: asyncio.Task[None]) -> None:
-        announced: tuple[int, int] | None = None
+        announced: object = None
         while not serving.done():
             if self.phase is Phase.ONLINE:
                 info = self.info(StageState.ONLINE)
-                room = (info.kv_free_tokens, info.kv_ram_free_tokens)
-                if room != announced:
+                # Speeds are told with the next refresh; room and ways to us cannot wait.
+                told = (info.kv_free_tokens, info.kv_ram_free_tokens, info.addresses, info.relay)
+                if told != announced:
                     self._announcer.update(info)
-                    announced = room
+                    announced = told
             await asyncio.wait({serving}, timeout=ANNOUNCE_CHANGES_S)
         await serving  # raises what ended it
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import psutil
 
 from engine import __version__
-from engine.localapi.schema import EngineState, EngineStatus, PipelineStage
+from engine.localapi.schema import EngineState, EngineStatus, LinkStatus, PipelineStage
 from engine.node.membership import Membership, Serving
 from engine.node.stage_runner import Phase
+from engine.swarm.links import Links
 
 Trouble = tuple[EngineState, str]
 """Why this node belongs to no swarm at the moment: the state, and a sentence."""
@@ -34,6 +35,10 @@ def describe(
         swarm=None if invite is None else invite.name,
         private=invite is not None and invite.key is not None,
         peer_id=None if joined is None else joined.peer.peer_id,
+        links=() if joined is None else _links(joined.links),
+        reachability=None if joined is None or invite is None else joined.peer.reach,
+        relays=0 if joined is None else joined.peer.num_relays,
+        relays_for_others=joined is not None and joined.peer.relays,
         progress=membership.progress,
         version=__version__,
         api_url=api_url,
@@ -120,6 +125,20 @@ def _plan(serving: Serving) -> tuple[PipelineStage, ...]:
             is_self=hop.peer == serving.client.local_peer,
         )
         for hop in route.hops
+    )
+
+
+def _links(links: Links) -> tuple[LinkStatus, ...]:
+    return tuple(
+        LinkStatus(
+            peer=link.peer,
+            path=link.path,
+            relay=link.relay,
+            rtt_ms=round(link.rtt_s * 1000, 1),
+            bandwidth_bytes_per_s=link.bandwidth_bytes_per_s,
+            sent_bytes=link.sent_bytes,
+        )
+        for link in links.open_links()
     )
 
 

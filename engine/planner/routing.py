@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from engine.core.errors import NoRoute
@@ -15,13 +15,19 @@ UNKNOWN_BLOCK_S = 0.002
 """Assumed decode time of one block on a stage that has not measured itself yet."""
 UNKNOWN_LINK_S = 0.05
 """Assumed one-way time to a peer we have not met."""
+RELAY_S = 0.03
+"""What a detour through a relay adds, where nobody has measured it."""
 FULL_S = 10.0
 """What a stage costs that said it has no room, as if a request had to wait this long there."""
 ANEW_BLOCK_S = 1.0
 """What a block costs that has to compute a running request anew: more than any detour."""
 
 
-Key = tuple[PeerId | None, PeerId | None]
+_MAX_FIRSTS = 8
+"""So many first stages are weighed apart, for the way from the last stage back to each."""
+
+_Way = tuple[float, tuple[Hop, ...]]
+_Key = tuple[PeerId, PeerId | None]
 
 
 def find_route(
@@ -37,8 +43,10 @@ def find_route(
     """Find the chain of stages with the least expected step time.
 
     Shortest path over block boundaries: an edge is "stage p computes blocks [a, b)", its weight
-    the time of these blocks on p plus the link to p. A stage may be used for a part of its span.
-    Equal costs are decided by peer id, so that equal views give equal routes.
+    the time of these blocks on p plus the link to p: from the stage before, and to the first from
+    the last, since tokens go round; where nobody has measured that, as far as p is from here. A
+    stage may be used for a part of its span. Equal costs are decided by peer id, so that equal
+    views give equal routes.
 
     For a request that has lost a part of its route, the hops that live keep their blocks, and the
     cheapest others fill the gaps: what has to be computed anew counts most. When that leads
@@ -64,7 +72,6 @@ def find_route(
         and stage.peer not in avoid
         and all(hop.peer != stage.peer for hop in kept)
     ]
-    edges = [(hop.peer, hop.span, 0.0, 0.0) for hop in kept]
     boundaries = sorted(
         {0, snapshot.num_blocks}
         | {stage.span.start for stage in usable}
@@ -72,38 +79,39 @@ def find_route(
         | {hop.span.start for hop in kept}
         | {hop.span.end for hop in kept}
     )
+    spans: dict[int, dict[PeerId, list[tuple[int, float]]]] = defaultdict(dict)
+    """Start → peer → (end, what these blocks cost there)."""
+    for hop in kept:
+        spans[hop.span.start][hop.peer] = [(hop.span.end, 0.0)]
     for stage in usable:
-        hop_s = links.get(stage.peer, UNKNOWN_LINK_S)
-        if stage.kv_free_tokens < need_tokens or stage.kv_ram_free_tokens < need_ram_tokens:
-            hop_s += FULL_S  # its announcement may be old: the last choice, but a choice
+        # An announcement may be old: a full stage is the last choice, but a choice.
+        is_full = stage.kv_free_tokens < need_tokens or stage.kv_ram_free_tokens < need_ram_tokens
+        fixed_s = FULL_S if is_full else 0.0
         block_s = _block_s(stage) + (ANEW_BLOCK_S if kept else 0.0)
         within = [cut for cut in boundaries if stage.span.start <= cut <= stage.span.end]
-        edges += [
-            (stage.peer, Span(start, end), hop_s, block_s) for start, end in combinations(within, 2)
-        ]
-    starting: dict[int, list[tuple[PeerId, Span, float, float]]] = defaultdict(list)
-    for edge in edges:
-        starting[edge[1].start].append(edge)
-    # Ways that end or begin at a broken link are remembered apart: what may follow depends on it.
-    senders, receivers = {pair[0] for pair in broken}, {pair[1] for pair in broken}
-    best: dict[int, dict[Key, tuple[float, tuple[Hop, ...]]]] = {0: {(None, None): (0.0, ())}}
+        for start, end in combinations(within, 2):
+            costs = spans[start].setdefault(stage.peer, [])
+            costs.append((end, fixed_s + (end - start) * block_s))
+    distance = _Distance(snapshot, links, frozenset(hop.peer for hop in kept))
+    apart = {pair[1] for pair in broken}
+    if len(spans[0]) <= _MAX_FIRSTS:
+        apart |= spans[0].keys()
+    best: dict[int, dict[_Key, _Way]] = defaultdict(dict)
     for boundary in boundaries:
-        for cost, hops in best.get(boundary, {}).values():
-            for peer, span, hop_s, block_s in starting[boundary]:
-                if any(hop.peer == peer for hop in hops):
-                    continue
-                if hops and (hops[-1].peer, peer) in broken:
-                    continue
-                last = span.end == snapshot.num_blocks
-                if last and hops and (peer, hops[0].peer) in broken:
-                    continue  # the ring does not close
-                total = cost + hop_s + len(span) * block_s
+        arrived = sorted(best[boundary].values(), key=_cost) if boundary else [(0.0, ())]
+        for peer, costs in spans[boundary].items():
+            for cost, hops in _nearest(arrived, peer, distance, broken, apart):
                 first = hops[0].peer if hops else peer
-                key = (peer if peer in senders else None, first if first in receivers else None)
-                others = best.setdefault(span.end, {})
-                if key not in others or total < others[key][0] - 1e-12:
-                    others[key] = (total, (*hops, Hop(peer, span)))
-    found = best.get(snapshot.num_blocks, {}) if snapshot.num_blocks else {}
+                for end, blocks_s in costs:
+                    total = cost + blocks_s
+                    if end == snapshot.num_blocks and hops:
+                        if (peer, first) in broken:
+                            continue  # the ring does not close
+                        total += distance.back(peer, first)
+                    key = (peer, first if first in apart else None)
+                    if key not in best[end] or total < best[end][key][0] - 1e-12:
+                        best[end][key] = (total, (*hops, Hop(peer, Span(boundary, end))))
+    found = best[snapshot.num_blocks] if snapshot.num_blocks else {}
     if not found and kept:
         return find_route(
             snapshot,
@@ -115,7 +123,92 @@ def find_route(
         )
     if not found:
         raise NoRoute(_explain(snapshot))
-    return Route(min(found.values(), key=lambda label: label[0])[1])
+    return Route(min(found.values(), key=_cost)[1])
+
+
+def _cost(way: _Way) -> float:
+    return round(way[0], 12)  # sums in another order differ in the last bits
+
+
+class _Distance:
+    """One-way times between stages, in seconds."""
+
+    def __init__(
+        self,
+        snapshot: SwarmSnapshot,
+        from_here_s: Mapping[PeerId, float],
+        kept: frozenset[PeerId],
+    ) -> None:
+        self._from_here_s = from_here_s
+        self._kept = kept
+        """The way to a stage that is kept costs nothing: it is not to be chosen for it."""
+        self._behind_relays = {s.peer for s in snapshot.stages if s.is_behind_relays}
+        self._measured_s: dict[PeerId, dict[PeerId, float]] = defaultdict(dict)
+        """To → from → one-way time; what the sender itself has measured counts more."""
+        for one, times in snapshot.link_s.items():
+            for other, one_way_s in times.items():
+                self._measured_s[one].setdefault(other, one_way_s)
+                self._measured_s[other][one] = one_way_s
+
+    def to(self, before: PeerId | None, peer: PeerId) -> tuple[float, bool]:
+        """From a stage, or from the client, to `peer`; and whether all that know no better say so.
+
+        That is: from every stage whose own time is not measured it is this time, too, or longer.
+        """
+        if peer in self._kept:
+            return 0.0, True
+        from_here_s = self._from_here_s.get(peer, UNKNOWN_LINK_S)
+        if before is None:
+            return from_here_s, False
+        measured_s = self._measured_s[peer].get(before)
+        if measured_s is not None:
+            return measured_s, False
+        if before in self._behind_relays and peer in self._behind_relays:
+            return from_here_s + RELAY_S, False
+        return from_here_s, True
+
+    def measured(self, peer: PeerId) -> Mapping[PeerId, float]:
+        """Stages from which the way to `peer` is measured."""
+        return {} if peer in self._kept else self._measured_s[peer]
+
+    def back(self, last: PeerId, first: PeerId) -> float:
+        """From the last stage to the first, less what the way from the client counted for it."""
+        return self.to(last, first)[0] - self.to(None, first)[0]
+
+
+def _nearest(
+    arrived: Sequence[_Way],
+    peer: PeerId,
+    distance: _Distance,
+    broken: frozenset[tuple[PeerId, PeerId]],
+    apart: set[PeerId],
+) -> Iterable[_Way]:
+    """The cheapest ways to get to `peer` from what was reached: one for each first stage `apart`.
+
+    Args:
+        arrived: Ways so far, the cheapest first.
+        peer: Where to go on.
+        distance: From stage to stage.
+        broken: Pairs that cannot be.
+        apart: First stages that matter for what comes later.
+    """
+    nearest: dict[PeerId | None, _Way] = {}
+    measured = distance.measured(peer)
+    have_common: set[PeerId | None] = set()
+    """Who has a way at the common distance: no dearer one at that distance can beat it."""
+    for cost, hops in arrived:
+        before = hops[-1].peer if hops else None
+        key = hops[0].peer if hops and hops[0].peer in apart else None
+        if key in have_common and before not in measured:
+            continue
+        if (before, peer) in broken or any(hop.peer == peer for hop in hops):
+            continue
+        way_s, is_common = distance.to(before, peer)
+        if is_common:
+            have_common.add(key)
+        if key not in nearest or cost + way_s < nearest[key][0] - 1e-12:
+            nearest[key] = (cost + way_s, hops)
+    return nearest.values()
 
 
 def _block_s(stage: StageInfo) -> float:

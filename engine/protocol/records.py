@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,8 +27,10 @@ MAX_LIFETIME_S = 600.0
 BUCKET_BLOCKS = 16
 _TAG_BYTES = 16
 _MAX_ADDRESSES = 16
+_MAX_NEIGHBOURS = 12
 
 _Address = Annotated[str, Field(pattern=r"^/[!-~]{1,127}$")]
+_PeerText = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,31 @@ class Announcement:
     expires_unix_s: float
 
 
-class _Record(BaseModel):
+@dataclass(frozen=True, slots=True)
+class LinkTimes:
+    """How far a peer is from its neighbours, and when it said so."""
+
+    peer: PeerId
+    one_way_s: Mapping[PeerId, float]
+    unix_s: float
+    expires_unix_s: float
+
+
+class _Signed(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     peer: str = Field(min_length=1, max_length=128)
+    unix_s: float = Field(gt=0, lt=1e12)
+    expires_unix_s: float = Field(gt=0, lt=1e12)
+
+
+class _LinkRecord(_Signed):
+    one_way_ms: dict[_PeerText, Annotated[float, Field(ge=0, lt=1e6)]] = Field(
+        max_length=_MAX_NEIGHBOURS
+    )
+
+
+class _Record(_Signed):
     model_id: str = Field(min_length=1, max_length=256)
     start: int = Field(ge=0, lt=4096)
     end: int = Field(gt=0, le=4096)
@@ -53,10 +77,9 @@ class _Record(BaseModel):
     decode_tokens_per_s: float = Field(ge=0, lt=1e9)
     decode_row_s: float = Field(default=0.0, ge=0, lt=1e6)
     uplink_bytes_per_s: float = Field(default=0.0, ge=0, lt=1e15)
+    relay: bool = False
     addresses: tuple[_Address, ...] = Field(default=(), max_length=_MAX_ADDRESSES)
     version: str = Field(max_length=32)
-    unix_s: float = Field(gt=0, lt=1e12)
-    expires_unix_s: float = Field(gt=0, lt=1e12)
 
 
 def encode(announcement: Announcement, key: bytes | None) -> bytes:
@@ -82,6 +105,7 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
             decode_tokens_per_s=round(stage.decode_tokens_per_s, 3),
             decode_row_s=round(stage.decode_row_s, 6),
             uplink_bytes_per_s=round(stage.uplink_bytes_per_s),
+            relay=stage.relay,
             addresses=stage.addresses[:_MAX_ADDRESSES],
             version=stage.version,
             unix_s=announcement.unix_s,
@@ -91,8 +115,7 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
         raise LocalProtocolError(
             f"Our announcement has {error.error_count()} wrong fields; this is a bug, report it."
         ) from error
-    body = record.model_dump_json().encode()
-    data = _tag(body, key) + body
+    data = _sealed(record, key)
     if len(data) <= MAX_RECORD_BYTES:
         return data
     if not stage.addresses:
@@ -107,22 +130,9 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
     Raises:
         RemoteProtocolError: Too large, not a record, wrong fields, or not by a member.
     """
-    if len(data) > MAX_RECORD_BYTES:
-        raise RemoteProtocolError(f"An announcement of {len(data)} bytes is too large.")
-    tag_bytes = _TAG_BYTES if key is not None else 0
-    tag, body = data[:tag_bytes], data[tag_bytes:]
-    if not hmac.compare_digest(tag, _tag(body, key)):
-        raise RemoteProtocolError("An announcement is not by a member of this private swarm.")
-    try:
-        record = _Record.model_validate_json(body)
-    except ValidationError as error:
-        raise RemoteProtocolError(
-            f"An announcement has {error.error_count()} wrong fields."
-        ) from error
+    record = _opened(data, key, _Record)
     if record.start >= record.end:
         raise RemoteProtocolError("An announcement names no blocks.")
-    if not record.unix_s < record.expires_unix_s <= record.unix_s + MAX_LIFETIME_S:
-        raise RemoteProtocolError("An announcement holds for too long or not at all.")
     stage = StageInfo(
         peer=PeerId(record.peer),
         span=Span(record.start, record.end),
@@ -130,6 +140,7 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
         kv_free_tokens=record.kv_free_tokens,
         kv_ram_free_tokens=record.kv_ram_free_tokens,
         decode_tokens_per_s=record.decode_tokens_per_s,
+        relay=record.relay,
         addresses=record.addresses,
         version=record.version,
         decode_row_s=record.decode_row_s,
@@ -138,20 +149,90 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
     return Announcement(stage, record.model_id, record.unix_s, record.expires_unix_s)
 
 
+def encode_links(times: LinkTimes, key: bytes | None) -> bytes:
+    """Write how far our neighbours are; of many, the nearest.
+
+    Args:
+        times: What to say.
+        key: The swarm's key; None in a public one.
+
+    Raises:
+        LocalProtocolError: It breaks the rules that `decode_links` checks.
+    """
+    nearest = sorted(times.one_way_s.items(), key=lambda item: (item[1], item[0]))
+    try:
+        record = _LinkRecord(
+            peer=times.peer,
+            unix_s=times.unix_s,
+            expires_unix_s=times.expires_unix_s,
+            one_way_ms={peer: round(s * 1000, 1) for peer, s in nearest[:_MAX_NEIGHBOURS]},
+        )
+    except ValidationError as error:
+        raise LocalProtocolError(
+            f"Our link times have {error.error_count()} wrong fields; this is a bug, report it."
+        ) from error
+    return _sealed(record, key)
+
+
+def decode_links(data: bytes, key: bytes | None) -> LinkTimes:
+    """Read link times; whether they belong to their signer is the caller's to check.
+
+    Raises:
+        RemoteProtocolError: Too large, not a record, wrong fields, or not by a member.
+    """
+    record = _opened(data, key, _LinkRecord)
+    one_way_s = {PeerId(peer): ms / 1000 for peer, ms in record.one_way_ms.items()}
+    return LinkTimes(PeerId(record.peer), one_way_s, record.unix_s, record.expires_unix_s)
+
+
 def record_keys(swarm_id: str, model_id: str, span: Span, key: bytes | None) -> tuple[str, ...]:
     """The DHT keys under which stages that hold blocks of `span` announce themselves."""
+    return tuple(_key("records 1", swarm_id, model_id, bucket, key) for bucket in _buckets(span))
+
+
+def link_keys(swarm_id: str, model_id: str, span: Span, key: bytes | None) -> tuple[str, ...]:
+    """The DHT keys under which stages that begin with a block of `span` tell their link times."""
+    return tuple(_key("links 1", swarm_id, model_id, bucket, key) for bucket in _buckets(span))
+
+
+def _buckets(span: Span) -> range:
     if not len(span):
-        return ()
-    buckets = range(span.start // BUCKET_BLOCKS, (span.end - 1) // BUCKET_BLOCKS + 1)
-    return tuple(_bucket_key(swarm_id, model_id, bucket, key) for bucket in buckets)
+        return range(0)
+    return range(span.start // BUCKET_BLOCKS, (span.end - 1) // BUCKET_BLOCKS + 1)
 
 
-def _bucket_key(swarm_id: str, model_id: str, bucket: int, key: bytes | None) -> str:
+def _key(what: str, swarm_id: str, model_id: str, bucket: int, key: bytes | None) -> str:
     # Lengths go in, so that no two names make the same text.
-    name = f"shoal records 1 {len(swarm_id)}:{swarm_id} {len(model_id)}:{model_id} {bucket}"
+    name = f"shoal {what} {len(swarm_id)}:{swarm_id} {len(model_id)}:{model_id} {bucket}"
     if key is None:
         return hashlib.sha256(name.encode()).hexdigest()
     return hmac.digest(key, name.encode(), "sha256").hex()
+
+
+def _sealed(record: _Signed, key: bytes | None) -> bytes:
+    body = record.model_dump_json().encode()
+    return _tag(body, key) + body
+
+
+_R = TypeVar("_R", bound=_Signed)
+
+
+def _opened(data: bytes, key: bytes | None, kind: type[_R]) -> _R:
+    if len(data) > MAX_RECORD_BYTES:
+        raise RemoteProtocolError(f"An announcement of {len(data)} bytes is too large.")
+    tag_bytes = _TAG_BYTES if key is not None else 0
+    tag, body = data[:tag_bytes], data[tag_bytes:]
+    if not hmac.compare_digest(tag, _tag(body, key)):
+        raise RemoteProtocolError("An announcement is not by a member of this private swarm.")
+    try:
+        record = kind.model_validate_json(body)
+    except ValidationError as error:
+        raise RemoteProtocolError(
+            f"An announcement has {error.error_count()} wrong fields."
+        ) from error
+    if not record.unix_s < record.expires_unix_s <= record.unix_s + MAX_LIFETIME_S:
+        raise RemoteProtocolError("An announcement holds for too long or not at all.")
+    return record
 
 
 def _tag(body: bytes, key: bytes | None) -> bytes:

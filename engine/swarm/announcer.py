@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from engine.config import SwarmConfig
 from engine.core.clock import Clock
 from engine.core.errors import PeerUnreachable
+from engine.core.ids import PeerId
+from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState
-from engine.protocol.records import Announcement, encode, record_keys
+from engine.protocol.records import (
+    Announcement,
+    LinkTimes,
+    encode,
+    encode_links,
+    link_keys,
+    record_keys,
+)
 from engine.swarm.handshake import Membership
 from engine.swarm.peer import SwarmPeer
 
@@ -34,7 +44,10 @@ class Announcer:
         clock: Clock,
         membership: Membership,
         model_id: str,
+        link_s: Callable[[], Mapping[PeerId, float]] = dict,
     ) -> None:
+        """`link_s` gives the one-way times to our neighbours, in seconds, as they are now."""
+        self._link_s = link_s
         self._peer = peer
         self._config = config
         self._clock = clock
@@ -110,12 +123,24 @@ class Announcer:
         self._announced |= dict.fromkeys(keys, info)
         expires_s = now_s + self._config.announce_expiry_s
         await self._store(dict.fromkeys(keys, (info, expires_s)), now_s)
+        await self._publish_links(info, now_s)
         left = self._announced.keys() - keys
         if left:
             # Said before the new record, so that it cannot overrule that.
             await self._take_back(left, now_s - 0.001)
         if info is self._info:
             self._published.set()
+
+    async def _publish_links(self, info: StageInfo, now_s: float) -> None:
+        """Tell how far our neighbours are, for routing; the record expires by itself."""
+        if not (one_way_s := self._link_s()):
+            return
+        first = Span(info.span.start, info.span.start + 1)
+        membership = self._membership
+        (key,) = link_keys(membership.swarm_id, self._model_id, first, membership.key)
+        expires_s = self._expiry_s(key, now_s + self._config.announce_expiry_s)
+        times = LinkTimes(info.peer, one_way_s, now_s, expires_s)
+        await self._store_encoded({key: (encode_links(times, membership.key), expires_s)})
 
     async def _take_back(self, keys: set[str], said_s: float) -> None:
         """Store `offline` where we are announced; a later expiry wins over the record there."""
@@ -136,11 +161,17 @@ class Announcer:
         """Store key → (what to say, until when)."""
         records = {}
         for key, (info, wished_s) in infos.items():
-            # The DHT takes a record only if it outlives the one before.
-            expires_s = max(wished_s, self._last_expiry_s.get(key, 0.0) + 0.001)
+            expires_s = self._expiry_s(key, wished_s)
             announcement = Announcement(info, self._model_id, said_s, expires_s)
             records[key] = encode(announcement, self._membership.key), expires_s
+        await self._store_encoded(records)
+
+    def _expiry_s(self, key: str, wished_s: float) -> float:
+        """The DHT takes a record only if it outlives the one before."""
+        return max(wished_s, self._last_expiry_s.get(key, 0.0) + 0.001)
+
+    async def _store_encoded(self, records: dict[str, tuple[bytes, float]]) -> None:
         # Noted first: a store that times out may have succeeded.
         self._last_expiry_s |= {key: expires_s for key, (_, expires_s) in records.items()}
-        if not await self._peer.store_many(records):
+        if not await self._peer.dht.store_many(records):
             raise PeerUnreachable("The swarm did not take our announcement; Shoal keeps trying.")

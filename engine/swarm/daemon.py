@@ -27,9 +27,13 @@ from hivemind.p2p.p2p_daemon_bindings.p2pclient import Client
 from hivemind.p2p.p2p_daemon_bindings.utils import P2PDaemonError, read_pbmsg_safe, write_pbmsg
 from hivemind.proto import p2pd_pb2
 from hivemind.utils.logging import use_hivemind_log_handler
-from hivemind.utils.multiaddr import Multiaddr, exceptions
+from hivemind.utils.multiaddr import Multiaddr
 
 from engine.core.errors import ConfigError, PeerUnreachable
+from engine.core.ids import PeerId
+from engine.core.reach import Reach
+from engine.swarm.binary_addresses import from_bytes, to_bytes
+from engine.swarm.daemon_flags import daemon_environment, daemon_flags
 
 _logger = logging.getLogger(__name__)
 
@@ -45,7 +49,6 @@ import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
 if os.getppid() != int(sys.argv[1]):
     sys.exit("the parent is gone")
-os.environ["GOLOG_LOG_LEVEL"] = "error"
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
@@ -60,7 +63,8 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         identity_file: Path,
         listen: Sequence[str],
         keep_routes: bool,
-        local: bool,
+        reach: Reach,
+        announce: Sequence[str] = (),
         timeout_s: float,
     ) -> Daemon:
         """Start p2pd and connect to it.
@@ -69,7 +73,8 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
             identity_file: The node's key.
             listen: Multiaddrs.
             keep_routes: Answer others' questions for the way to a peer.
-            local: Ask nothing beyond this machine: no port mapping, no relays.
+            reach: How others reach us.
+            announce: What p2pd tells others of our addresses; empty: what it finds.
             timeout_s: The longest wait for p2pd.
 
         Raises:
@@ -82,17 +87,15 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         self._client_listen_maddr = Multiaddr(f"/unix{_SOCKETS}/shoal-node-{token}.sock")
         arguments = cls._make_process_args(
             _binary(),
-            autonat=not local,
             b=False,  # we bootstrap ourselves
             connManager=True,
             hostAddrs=",".join(listen),
             id=identity_file,
             idleTimeout="30s",
             listen=self._daemon_listen_maddr,
-            natPortMap=not local,
             persistentConnMaxMsgSize=DEFAULT_MAX_MSG_SIZE,
-            relay=not local,
             tls=True,
+            **daemon_flags(reach, announce),
             **cls.DHT_MODE_MAPPING["server" if keep_routes else "client"],
         )
         if sys.platform == "linux":
@@ -100,7 +103,10 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
             arguments = [*front, *arguments]
         try:
             self._child = await asyncio.create_subprocess_exec(
-                *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+                *arguments,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env={**os.environ, **daemon_environment(reach)},
             )
             self._alive = True
             async with asyncio.timeout(timeout_s):
@@ -134,14 +140,26 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         """
         response, _, writer = await self._ask(p2pd_pb2.Request(type=p2pd_pb2.Request.IDENTIFY))
         _drop(writer)
-        addresses = []
-        for address in response.identify.addrs:
-            with suppress(exceptions.Error, ValueError):  # a kind of address that we do not use
-                addresses.append(str(Multiaddr(address)))
-        return tuple(addresses)
+        addresses = (from_bytes(address) for address in response.identify.addrs)
+        return tuple(address for address in addresses if address is not None)
+
+    async def connections(self) -> dict[PeerId, tuple[str, ...]]:
+        """The far end's address of every connection that is open now, per peer.
+
+        Raises:
+            PeerUnreachable: p2pd is gone.
+        """
+        response, _, writer = await self._ask(p2pd_pb2.Request(type=p2pd_pb2.Request.LIST_PEERS))
+        _drop(writer)
+        found: dict[PeerId, tuple[str, ...]] = {}
+        for connection in response.peers:
+            peer = PeerId(PeerID(connection.id).to_base58())
+            addresses = (from_bytes(address) for address in connection.addrs)
+            found[peer] = (*found.get(peer, ()), *(a for a in addresses if a is not None))
+        return found
 
     async def connect(self, peer: PeerID, addresses: Sequence[str]) -> None:
-        """Connect to `peer` at multiaddrs without `/p2p/`.
+        """Connect to `peer` at plain or circuit addresses, unless a connection exists.
 
         Raises:
             PeerUnreachable: No address answered, or p2pd is gone.
@@ -149,7 +167,7 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         request = p2pd_pb2.Request(
             type=p2pd_pb2.Request.CONNECT,
             connect=p2pd_pb2.ConnectRequest(
-                peer=peer.to_bytes(), addrs=[Multiaddr(address).to_bytes() for address in addresses]
+                peer=peer.to_bytes(), addrs=[to_bytes(address) for address in addresses]
             ),
         )
         _, _, writer = await self._ask(request)
@@ -157,8 +175,11 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
 
     async def open_stream(
         self, peer: PeerID, protocol: str
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Open a raw stream to `peer`'s handler of `protocol`.
+    ) -> tuple[str, asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a raw stream to `peer`'s handler of `protocol`, over the best connection there is.
+
+        Returns:
+            The far end's address of that connection, and the stream.
 
         Raises:
             PeerUnreachable: There is no way to the peer, or it has no such handler.
@@ -167,8 +188,8 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
             type=p2pd_pb2.Request.STREAM_OPEN,
             streamOpen=p2pd_pb2.StreamOpenRequest(peer=peer.to_bytes(), proto=[protocol]),
         )
-        _, reader, writer = await self._ask(request)
-        return reader, writer
+        response, reader, writer = await self._ask(request)
+        return from_bytes(response.streamInfo.addr) or "", reader, writer
 
     async def stop(self) -> None:
         """End p2pd and hivemind's own tasks, and wait for both."""

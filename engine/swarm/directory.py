@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import TypeVar
 
 from engine.config import SwarmConfig
 from engine.core.clock import Clock
@@ -12,7 +13,14 @@ from engine.core.errors import PeerUnreachable, RemoteProtocolError
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.snapshot import StageState, SwarmSnapshot
-from engine.protocol.records import Announcement, decode, record_keys
+from engine.protocol.records import (
+    Announcement,
+    LinkTimes,
+    decode,
+    decode_links,
+    link_keys,
+    record_keys,
+)
 from engine.swarm.addresses import is_address
 from engine.swarm.handshake import Membership
 from engine.swarm.identity import peer_id_of
@@ -22,6 +30,8 @@ from engine.swarm.record_guard import owner_of
 _logger = logging.getLogger(__name__)
 
 _MAX_REMEMBERED = 4096
+
+_R = TypeVar("_R", Announcement, LinkTimes)
 
 
 class Directory:
@@ -43,7 +53,11 @@ class Directory:
         self._model_id = model_id
         self._num_blocks = num_blocks
         self._keys = record_keys(membership.swarm_id, model_id, Span(0, num_blocks), membership.key)
+        self._link_keys = link_keys(
+            membership.swarm_id, model_id, Span(0, num_blocks), membership.key
+        )
         self._announcements: dict[PeerId, Announcement] = {}
+        self._link_times: dict[PeerId, LinkTimes] = {}
         self._bad_records: set[int] = set()
         self._dropped_records = 0
         self._snapshot = SwarmSnapshot(model_id, num_blocks)
@@ -79,21 +93,20 @@ class Directory:
         """
         async with self._lock:
             try:
-                found = await self._peer.get_many(self._keys)
+                found = await self._peer.dht.get_many((*self._keys, *self._link_keys))
             except PeerUnreachable:
                 self._swap()
                 raise
-            newest: dict[PeerId, Announcement] = {}
+            announcements: dict[PeerId, Announcement] = {}
+            link_times: dict[PeerId, LinkTimes] = {}
             for key, records in found.items():
                 for subkey, (value, expires_s) in records.items():
-                    announcement = self._checked(key, subkey, value, expires_s)
-                    if announcement is None:
-                        continue
-                    peer = announcement.stage.peer
-                    known = newest.get(peer)
-                    if known is None or known.unix_s < announcement.unix_s:
-                        newest[peer] = announcement
-            self._announcements = newest
+                    record = self._checked(key, subkey, value, expires_s)
+                    if isinstance(record, LinkTimes):
+                        _keep_newest(link_times, record.peer, record)
+                    elif record is not None:
+                        _keep_newest(announcements, record.stage.peer, record)
+            self._announcements, self._link_times = announcements, link_times
             self._swap()
             return self._snapshot
 
@@ -107,7 +120,7 @@ class Directory:
 
     def _checked(
         self, key: str, subkey: object, value: object, expires_s: float
-    ) -> Announcement | None:
+    ) -> Announcement | LinkTimes | None:
         try:
             return self._read(key, subkey, value, expires_s)
         except RemoteProtocolError as error:
@@ -120,16 +133,25 @@ class Directory:
                 _logger.info("dropped an announcement: %s", error)
             return None
 
-    def _read(self, key: str, subkey: object, value: object, expires_s: float) -> Announcement:
+    def _read(
+        self, key: str, subkey: object, value: object, expires_s: float
+    ) -> Announcement | LinkTimes:
         """Check what `decode` cannot: who signed it, that it fits its place, and the time.
 
         hivemind has verified the signature against the key in `subkey` by now.
         """
         if not isinstance(subkey, bytes) or not isinstance(value, bytes):
             raise RemoteProtocolError("An announcement is not made of bytes.")
+        owner = peer_id_of(owner_of(subkey))
+        if key in self._link_keys:
+            times = decode_links(value, self._membership.key)
+            if owner != times.peer:
+                raise RemoteProtocolError("Link times were signed by someone else.")
+            self._check_times(times, expires_s)
+            return times
         announcement = decode(value, self._membership.key)
         stage = announcement.stage
-        if peer_id_of(owner_of(subkey)) != stage.peer:
+        if owner != stage.peer:
             raise RemoteProtocolError("An announcement was signed by someone else.")
         if announcement.model_id != self._model_id or stage.span.end > self._num_blocks:
             raise RemoteProtocolError("An announcement is of another model.")
@@ -140,12 +162,15 @@ class Directory:
             raise RemoteProtocolError("An announcement stands where its blocks do not belong.")
         if not all(is_address(address) for address in stage.addresses):
             raise RemoteProtocolError("An announcement has addresses that are none.")
-        if abs(expires_s - announcement.expires_unix_s) > 0.5:
+        self._check_times(announcement, expires_s)
+        return announcement
+
+    def _check_times(self, record: Announcement | LinkTimes, expires_s: float) -> None:
+        if abs(expires_s - record.expires_unix_s) > 0.5:
             raise RemoteProtocolError("An announcement expires at another time than it says.")
         now_s = self._clock.unix_s()
-        if announcement.unix_s > now_s + 2 * self._config.max_clock_offset_s:
+        if record.unix_s > now_s + 2 * self._config.max_clock_offset_s:
             raise RemoteProtocolError("An announcement comes from the future; a clock is wrong.")
-        return announcement
 
     def _swap(self) -> None:
         now_s = self._clock.unix_s()
@@ -162,9 +187,20 @@ class Directory:
             stages=stages,
             dropped_records=self._dropped_records + self._peer.refused_records,
             peers_online=max(others, self._peer.neighbours),
+            link_s={
+                peer: times.one_way_s
+                for peer, times in sorted(self._link_times.items())
+                if times.expires_unix_s > now_s
+            },
         )
         changed = snapshot != self._snapshot
         self._snapshot = snapshot
         if changed:
             for callback in self._watchers:
                 callback(snapshot)
+
+
+def _keep_newest(records: dict[PeerId, _R], peer: PeerId, record: _R) -> None:
+    known = records.get(peer)
+    if known is None or known.unix_s < record.unix_s:
+        records[peer] = record

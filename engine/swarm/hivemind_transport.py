@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from contextlib import suppress
 from typing import Any
 
@@ -12,64 +13,54 @@ from hivemind.p2p import PeerID
 from engine.config import SwarmConfig
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
-from engine.swarm.peer import SwarmPeer
+from engine.core.reach import LinkPath, Reach
+from engine.swarm.addresses import is_plain, is_public, relay_of
+from engine.swarm.moving_stream import TOKEN_BYTES, MovingStream, refuse
+from engine.swarm.peer import Connections, SwarmPeer
 from engine.swarm.transport import ByteStream, StreamHandler
 
 _logger = logging.getLogger(__name__)
 
 PROTOCOL = "shoal/frames"
-_PIECE_BYTES = 256 << 10
-
-
-class _HivemindStream:
-    def __init__(
-        self, peer: PeerId, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._peer = peer
-        self._reader = reader
-        self._writer = writer
-
-    async def read_exactly(self, num_bytes: int) -> bytes:
-        """See `ByteStream`."""
-        try:
-            return await self._reader.readexactly(num_bytes)
-        except (OSError, EOFError) as error:
-            raise self._broken() from error
-
-    async def write(self, *buffers: bytes | memoryview) -> None:
-        """See `ByteStream`."""
-        try:
-            for buffer in buffers:
-                view = memoryview(buffer)
-                # drain() per piece keeps asyncio from copying a whole frame into its own buffer.
-                for start in range(0, len(view), _PIECE_BYTES):
-                    if self._writer.is_closing():
-                        raise self._broken()
-                    self._writer.write(view[start : start + _PIECE_BYTES])
-                    await self._writer.drain()
-        except (OSError, RuntimeError) as error:
-            raise self._broken() from error
-
-    def close(self) -> None:
-        """See `ByteStream`."""
-        with suppress(RuntimeError):  # the loop is closing
-            self._writer.transport.abort()
-
-    def _broken(self) -> PeerUnreachable:
-        return PeerUnreachable(f"The connection to the peer …{short(self._peer)} broke.")
+MOVE_PROTOCOL = "shoal/move"
 
 
 class HivemindTransport:
-    """`transport.Transport` over a `SwarmPeer`; survives the peer's `restart`."""
+    """`transport.Transport` over a `SwarmPeer`; survives the peer's `restart`.
+
+    Streams that began over a relay move to a direct connection as soon as there is one.
+    """
 
     def __init__(self, peer: SwarmPeer, config: SwarmConfig) -> None:
         self._peer = peer
         self._config = config
+        self._outgoing: dict[PeerId, MovingStream] = {}
+        self._plain_addresses: dict[PeerId, frozenset[str]] = {}
+        """At which the peers that we have streams to accept connections, as they say."""
+        self._incoming: dict[tuple[PeerId, bytes], MovingStream] = {}
+        peer.watch_connections(self._improve)
 
     @property
     def local_peer(self) -> PeerId:
         """See `Transport`."""
         return self._peer.peer_id
+
+    def path(self, peer: PeerId) -> tuple[LinkPath, PeerId | None] | None:
+        """See `Transport`."""
+        stream = self._outgoing.get(peer)
+        if stream is None or not stream.is_open:
+            return None
+        relay = relay_of(stream.address)
+        if relay is not None:
+            return LinkPath.RELAYED, relay
+        # We accept no connections, and it tells nobody of this address: our routers have opened it
+        # for each other.
+        is_punched = (
+            self._peer.reach not in (Reach.LOCAL, Reach.DIRECT)
+            and is_public(stream.address)
+            and stream.address not in self._plain_addresses.get(peer, frozenset())
+        )
+        return (LinkPath.PUNCHED if is_punched else LinkPath.DIRECT), None
 
     async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
         """See `Transport`."""
@@ -79,14 +70,19 @@ class HivemindTransport:
                 with suppress(PeerUnreachable):
                     await self._peer.connect(peer, addresses)
             async with asyncio.timeout(self._config.open_timeout_s):
-                reader, writer = await self._peer.daemon.open_stream(
+                address, reader, writer = await self._peer.daemon.open_stream(
                     PeerID.from_base58(peer), PROTOCOL
                 )
         except (PeerUnreachable, TimeoutError, ValueError) as error:
             raise PeerUnreachable(
                 f"The peer …{short(peer)} cannot be reached; it may be off or behind a firewall."
             ) from error
-        return _HivemindStream(peer, reader, writer)
+        token = secrets.token_bytes(TOKEN_BYTES)
+        writer.write(token)
+        stream = MovingStream(peer, address, token, (reader, writer))
+        self._outgoing[peer] = stream
+        self._plain_addresses[peer] = frozenset(filter(is_plain, addresses))
+        return stream
 
     async def serve(self, handler: StreamHandler) -> None:
         """See `Transport`."""
@@ -95,12 +91,17 @@ class HivemindTransport:
             info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         ) -> None:
             peer = PeerId(info.peer_id.to_base58())
-            stream = _HivemindStream(peer, reader, writer)
+            token = await self._read_token(reader, writer)
+            if token is None or (peer, token) in self._incoming:
+                return
+            stream = MovingStream(peer, str(info.addr), token, (reader, writer))
+            self._incoming[peer, token] = stream
             # In a task of its own: asyncio's server must not see the handler being cancelled.
             task = asyncio.ensure_future(handler(peer, stream))
             try:
                 await asyncio.wait((task,))
             finally:
+                del self._incoming[peer, token]
                 stream.close()
                 task.cancel()
             if not task.cancelled() and (error := task.exception()) is not None:
@@ -108,7 +109,59 @@ class HivemindTransport:
 
         try:
             await self._peer.handle_streams(PROTOCOL, accept)
+            await self._peer.handle_streams(MOVE_PROTOCOL, self._follow)
         except TimeoutError as error:
             raise PeerUnreachable(
                 "Shoal's network process does not answer; it is being restarted."
             ) from error
+
+    async def _improve(self, connections: Connections) -> None:
+        """Move streams off their relays where a direct connection has come about."""
+        self._outgoing = {peer: s for peer, s in self._outgoing.items() if s.is_open}
+        await asyncio.gather(
+            *(
+                self._move(stream)
+                for peer, stream in self._outgoing.items()
+                if relay_of(stream.address) is not None
+                and any(map(is_plain, connections.get(peer, ())))
+            )
+        )
+
+    async def _move(self, stream: MovingStream) -> None:
+        try:
+            async with asyncio.timeout(self._config.open_timeout_s):
+                address, reader, writer = await self._peer.daemon.open_stream(
+                    PeerID.from_base58(stream.peer), MOVE_PROTOCOL
+                )
+                if not is_plain(address):
+                    writer.close()
+                elif await stream.move(address, (reader, writer)):
+                    _logger.info("the stream to …%s left its relay", short(stream.peer))
+        except (PeerUnreachable, TimeoutError) as error:
+            _logger.info("the stream to …%s stays on its relay: %s", short(stream.peer), error)
+
+    async def _follow(
+        self, info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        token = await self._read_token(reader, writer)
+        if token is None:
+            return
+        stream = self._incoming.get((PeerId(info.peer_id.to_base58()), token))
+        if stream is None:
+            refuse(writer)
+            return
+        try:
+            async with asyncio.timeout(self._config.open_timeout_s):
+                await stream.follow(str(info.addr), (reader, writer))
+        except (PeerUnreachable, TimeoutError) as error:
+            _logger.info("a stream of …%s could not move: %s", short(stream.peer), error)
+
+    async def _read_token(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bytes | None:
+        try:
+            async with asyncio.timeout(self._config.open_timeout_s):
+                return await reader.readexactly(TOKEN_BYTES)
+        except (OSError, EOFError, TimeoutError):
+            writer.close()
+            return None

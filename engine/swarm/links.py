@@ -18,6 +18,7 @@ from engine.config import LinkShape, SwarmConfig
 from engine.core.clock import Clock
 from engine.core.errors import PeerDropped, PeerError, PeerUnreachable, RemoteProtocolError
 from engine.core.ids import PeerId, short
+from engine.core.reach import LinkPath
 from engine.protocol.frames import ROW_KINDS, Frame, Kind
 from engine.protocol.messages import LinkFacts
 from engine.swarm.channel import Channel
@@ -58,6 +59,22 @@ class _Neighbour:
         linked = self.outgoing is not None or self.incoming is not None
         used = linked or self.addresses or self.codec.sent_row_bytes
         return not (used or now_s < self.retry_at_s)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLink:
+    """A link that works now, its way, and what it costs."""
+
+    peer: PeerId
+    path: LinkPath
+    relay: PeerId | None
+    """Who relays it."""
+    rtt_s: float
+    """Round trip, median of the last few."""
+    bandwidth_bytes_per_s: float | None
+    """As the peer has measured it on what we send; None while unknown."""
+    sent_bytes: int
+    """Of row frames, so far."""
 
 
 class Links:
@@ -113,7 +130,7 @@ class Links:
         self._lost_handlers.append(handler)
 
     def learn_addresses(self, peer: PeerId, addresses: Sequence[str]) -> None:
-        """Where `peer` can be reached: multiaddrs without `/p2p/`."""
+        """Where `peer` can be reached: plain or circuit multiaddrs."""
         if peer != self.local_peer:
             self._neighbour(peer).addresses = tuple(addresses)
 
@@ -162,6 +179,23 @@ class Links:
         if neighbour is None or neighbour.outgoing is None:
             return None
         return neighbour.outgoing.rtt_s
+
+    def one_way_s(self) -> dict[PeerId, float]:
+        """Half the round trip to each peer that we have a working link to."""
+        rtts_s = {peer: self.rtt_s(peer) for peer in sorted(self._neighbours)}
+        return {peer: rtt_s / 2 for peer, rtt_s in rtts_s.items() if rtt_s is not None}
+
+    def open_links(self) -> tuple[OpenLink, ...]:
+        """The links that work now, by peer."""
+        found = []
+        for peer, neighbour in sorted(self._neighbours.items()):
+            rtt_s, path = self.rtt_s(peer), self._transport.path(peer)
+            if rtt_s is not None and path is not None:
+                facts = neighbour.codec.facts()
+                bandwidth = None if facts is None else facts.bandwidth_bytes_per_s
+                sent_bytes = neighbour.codec.sent_row_bytes
+                found.append(OpenLink(peer, *path, rtt_s, bandwidth, sent_bytes))
+        return tuple(found)
 
     def clock_offset_s(self) -> float | None:
         """Our clock minus the linked peers', their median; None while no peer has told."""

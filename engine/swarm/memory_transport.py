@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
+from engine.core.reach import LinkPath
 from engine.swarm.transport import ByteStream, StreamHandler
 
 _WINDOW_BYTES = 1 << 20
@@ -194,6 +195,10 @@ class MemoryTransport:
     def serving(self) -> bool:
         """Whether `serve` has been called."""
         return self._handler is not None
+
+    def path(self, peer: PeerId) -> tuple[LinkPath, PeerId | None] | None:
+        """See `Transport`."""
+        return LinkPath.DIRECT, None
 
     async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
         """See `Transport`; addresses mean nothing here."""

@@ -1,29 +1,28 @@
-"""This node as a libp2p peer: the daemon, the DHT, and their lifetime.
-
-The DHT runs on our own event loop; `hivemind.DHT` would fork, and its children outlive a killed
-parent.
-"""
+"""This node as a libp2p peer: the daemon, the DHT, how others reach us, and their lifetime."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hivemind.dht import DHTNode
 from hivemind.p2p import PeerID
 
 from engine.config import SwarmConfig
 from engine.core.clock import Clock, SystemClock
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
+from engine.core.reach import Reach
 from engine.swarm import bootstrap
-from engine.swarm.addresses import is_address, is_loopback
+from engine.swarm.addresses import is_plain, is_public, port_of, split_peer
 from engine.swarm.daemon import Daemon
+from engine.swarm.dht import Dht
+from engine.swarm.dial_back import PROTOCOL as CHECK_PROTOCOL
+from engine.swarm.dial_back import DialBack
 from engine.swarm.identity import Identity, load_or_create
+from engine.swarm.reachability import Reachability, outbound_addresses
 from engine.swarm.record_guard import RecordGuard
 
 _logger = logging.getLogger(__name__)
@@ -31,9 +30,17 @@ _logger = logging.getLogger(__name__)
 LOOPBACK = ("/ip4/127.0.0.1/tcp/0",)
 EVERY_INTERFACE = ("/ip4/0.0.0.0/tcp/0",)
 _KEEP_INTERVAL_S = 10.0
-_REPLICAS = 5
+_WATCH_INTERVAL_S = 2.0
+_MAPPING_WAIT_S = 3.0
+"""How long a router may take to open a port for us, before we ask again whether it has."""
+_FIRST_CHECKS_S = 60.0
+_CHECK_INTERVAL_S = 600.0
+_MORE_STARTS = 3
+"""Until p2pd's relay service is the right one."""
 
 StreamCallback = Any  # hivemind's (StreamInfo, StreamReader, StreamWriter) -> coroutine
+Connections = Mapping[PeerId, tuple[str, ...]]
+"""The far ends' addresses of the open connections, per peer."""
 
 
 class SwarmPeer:
@@ -58,10 +65,18 @@ class SwarmPeer:
         self._clock = clock
         self._guard = RecordGuard(identity.signing_key)
         self._daemon: Daemon | None = None
-        self._node: DHTNode | None = None
+        self._dht: Dht | None = None
         self._addresses: tuple[str, ...] = ()
+        self._keeps_records = not client_mode
         self._handlers: dict[str, StreamCallback] = {}
-        self._keeper: asyncio.Task[None] | None = None
+        self._watchers: list[Callable[[Connections], Awaitable[None]]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._reachability = Reachability(config, listen, clock)
+        self._bootstrap_peers = {
+            peer: (base,) for base, peer in map(split_peer, initial_peers) if peer is not None
+        }
+        if self._reachability.mode is not Reach.LOCAL:
+            self._handlers[CHECK_PROTOCOL] = DialBack(lambda: self.daemon, clock).handle
         self.clock_offset_s: float | None = None
         """Our clock minus the bootstrap peers' median, when last bootstrapped."""
 
@@ -104,7 +119,13 @@ class SwarmPeer:
             client_mode,
             clock or SystemClock(),
         )
+        peer.offer_relays({})
         await peer._launch(must_join=True)
+        try:
+            await peer._settle()
+        except BaseException:
+            await peer.stop()
+            raise
         return peer
 
     @property
@@ -114,17 +135,40 @@ class SwarmPeer:
 
     def addresses(self) -> tuple[str, ...]:
         """Multiaddrs with `/p2p/` at which others may reach us."""
-        return tuple(f"{address}/p2p/{self.peer_id}" for address in self._addresses)
+        return tuple(f"{address}/p2p/{self.peer_id}" for address in self.announce_addresses())
 
     def announce_addresses(self) -> tuple[str, ...]:
-        """The same without `/p2p/`, as announcements carry them."""
-        return self._addresses
+        """The same without `/p2p/`, as announcements carry them; circuit addresses too."""
+        return self._reachability.announced(self._addresses)
 
     @property
-    def owner_subkey(self) -> bytes:
-        """The subkey of our own records; it says with which key they are signed."""
-        subkey: bytes = self._guard.local_public_key
-        return subkey
+    def reach(self) -> Reach:
+        """Whether others can connect to us."""
+        return self._reachability.reach
+
+    @property
+    def num_relays(self) -> int:
+        """Relays that hold a slot for us."""
+        return len(self._reachability.slots.circuits())
+
+    @property
+    def relays(self) -> bool:
+        """Whether outbound-only peers may count on us as a relay."""
+        return self._reachability.relays
+
+    def offer_relays(self, relays: Mapping[PeerId, Sequence[str]]) -> None:
+        """Know of peers that can relay, beside the bootstrap peers, and their addresses."""
+        self._reachability.slots.offer(
+            {
+                peer: addresses
+                for peer, addresses in {**self._bootstrap_peers, **relays}.items()
+                if peer != self.peer_id
+            }
+        )
+
+    def watch_connections(self, callback: Callable[[Connections], Awaitable[None]]) -> None:
+        """Let `callback` have the open connections every few seconds."""
+        self._watchers.append(callback)
 
     @property
     def refused_records(self) -> int:
@@ -134,7 +178,7 @@ class SwarmPeer:
     @property
     def neighbours(self) -> int:
         """Peers that the DHT knows."""
-        return len(self._node.protocol.routing_table.peer_id_to_uid) if self._node else 0
+        return len(self._dht.peers) if self._dht is not None else 0
 
     @property
     def daemon(self) -> Daemon:
@@ -146,6 +190,17 @@ class SwarmPeer:
         if self._daemon is None:
             raise PeerUnreachable("Shoal's network process is not running; it is being restarted.")
         return self._daemon
+
+    @property
+    def dht(self) -> Dht:
+        """Our node of the DHT.
+
+        Raises:
+            PeerUnreachable: It is not running.
+        """
+        if self._dht is None:
+            raise PeerUnreachable("Shoal's network process is not running; it is being restarted.")
+        return self._dht
 
     async def connect(self, peer: PeerId, addresses: Sequence[str]) -> None:
         """Connect to `peer` at multiaddrs without `/p2p/`, within the time-out.
@@ -168,55 +223,6 @@ class SwarmPeer:
         async with asyncio.timeout(self._config.open_timeout_s):
             await self.daemon.add_binary_stream_handler(protocol, handler)
 
-    async def store_many(self, records: Mapping[str, tuple[bytes, float]]) -> bool:
-        """Store records of ours: key → (value, expiry in Unix seconds).
-
-        Returns:
-            False when one was not taken: a newer one is known, or nobody answered.
-
-        Raises:
-            PeerUnreachable: The DHT did not answer in time.
-        """
-        node = self._require_node()
-        keys = list(records)
-        try:
-            async with asyncio.timeout(self._config.open_timeout_s):
-                stored = await node.store_many(
-                    keys,
-                    [value for value, _ in records.values()],
-                    [expires_unix_s for _, expires_unix_s in records.values()],
-                    subkeys=[self.owner_subkey] * len(keys),
-                )
-        except TimeoutError as error:
-            raise PeerUnreachable(
-                "The swarm did not take our announcement in time; Shoal keeps trying."
-            ) from error
-        return all(stored.values())
-
-    async def get_many(self, keys: Sequence[str]) -> dict[str, dict[object, tuple[object, float]]]:
-        """Read records: key → subkey → (value, expiry in Unix seconds); absent keys are empty.
-
-        Raises:
-            PeerUnreachable: The DHT did not answer in time.
-        """
-        node = self._require_node()
-        try:
-            async with asyncio.timeout(self._config.open_timeout_s):
-                found = await node.get_many(keys, sufficient_expiration_time=float("inf"))
-        except TimeoutError as error:
-            raise PeerUnreachable(
-                "The swarm did not answer in time; check your connection."
-            ) from error
-        records: dict[str, dict[object, tuple[object, float]]] = {}
-        for key in keys:
-            value = found[key].value if found.get(key) is not None else None
-            records[key] = (
-                {subkey: (item.value, item.expiration_time) for subkey, item in value.items()}
-                if isinstance(value, Mapping)
-                else {}
-            )
-        return records
-
     async def wait_dead(self) -> None:
         """Return when the p2pd child has ended. hivemind itself would hang and say it is alive."""
         if self._daemon is not None:
@@ -236,30 +242,32 @@ class SwarmPeer:
 
     async def stop(self) -> None:
         """End the DHT and the daemon; safe to call twice."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeper
-            self._keeper = None
-        node, self._node = self._node, None
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        dht, self._dht = self._dht, None
         daemon, self._daemon = self._daemon, None
-        if node is not None:
-            node.is_alive = False
+        if dht is not None:
+            dht.stop()
         if daemon is not None:
             await daemon.stop()
 
-    def _require_node(self) -> DHTNode:
-        if self._node is None:
-            raise PeerUnreachable("Shoal's network process is not running; it is being restarted.")
-        return self._node
-
     async def _launch(self, *, must_join: bool) -> None:
-        local = all(is_loopback(address) for address in self._listen)
+        mode = self._reachability.mode
+        self._reachability.slots.clear()
+        # Others could not ask us anything: our part of the DHT would be lost to them.
+        self._keeps_records = not self._client_mode and mode is not Reach.OUTBOUND_ONLY
+        listen: tuple[str, ...] = self._listen
+        announce: tuple[str, ...] = ()
+        if mode is Reach.OUTBOUND_ONLY:
+            listen, announce = outbound_addresses(listen)
         self._daemon = await Daemon.launch(
             identity_file=self._identity_file,
-            listen=self._listen,
-            keep_routes=not self._client_mode,
-            local=local,
+            listen=listen,
+            keep_routes=self._keeps_records,
+            reach=mode,
+            announce=announce,
             timeout_s=self._config.open_timeout_s,
         )
         try:
@@ -273,36 +281,33 @@ class SwarmPeer:
         except BaseException:
             await self.stop()
             raise
-        self._keeper = asyncio.create_task(self._keep_in_touch(), name="swarm-peer")
+        self._tasks = [asyncio.create_task(self._keep_in_touch(), name="swarm-peer")]
+        if mode is not Reach.LOCAL:
+            self._tasks.append(asyncio.create_task(self._watch(), name="connections"))
 
     async def _start_dht(self) -> None:
         await self._read_addresses()
         self._keep_port()
-        self._node = await DHTNode.create(
-            p2p=self.daemon,
-            client_mode=self._client_mode,
-            record_validator=self._guard,
-            num_replicas=_REPLICAS,
-            # Snapshots must be fresh; caching would also leave tasks behind.
-            cache_locally=False,
-            cache_nearest=0,
-            cache_on_store=False,
-            cache_refresh_before_expiry=0,
+        self._dht = await Dht.start(
+            self.daemon,
+            self._guard,
+            keeps_records=self._keeps_records,
+            timeout_s=self._config.open_timeout_s,
         )
         for protocol, handler in self._handlers.items():
             await self.daemon.add_binary_stream_handler(protocol, handler)
 
     async def _read_addresses(self) -> None:
         plain = await self.daemon.visible_addresses()
-        # Those that others can use come first: an announcement has room for a few.
-        self._addresses = tuple(sorted(filter(is_address, plain), key=is_loopback))
+        self._addresses = tuple(filter(is_plain, plain))
 
     def _keep_port(self) -> None:
         """Listen on the same port after a restart, so that addresses already given stay true."""
         if len(self._listen) == 1 and self._listen[0].endswith("/tcp/0") and self._addresses:
-            ports = {address.rpartition("/tcp/")[2] for address in self._addresses}
+            # A router may have opened another port for us; our own shows on our own addresses.
+            ports = {port_of(address) for address in self._addresses if not is_public(address)}
             if len(ports) == 1:
-                self._listen = (self._listen[0].removesuffix("0") + ports.pop(),)
+                self._listen = (f"{self._listen[0].removesuffix('0')}{ports.pop()}",)
 
     async def _join(self, must_join: bool) -> None:
         try:
@@ -314,17 +319,74 @@ class SwarmPeer:
 
     async def _bootstrap(self) -> None:
         self.clock_offset_s = await bootstrap.join(
-            self._initial_peers, self.connect, self._require_node(), self._clock
+            self._initial_peers, self.connect, self.dht.node, self._clock
         )
+
+    async def _settle(self) -> None:
+        """Find out whether others can connect to us, and start again as fits the answer."""
+        if self._reachability.mode is Reach.LOCAL or not self._initial_peers:
+            return  # the first of a swarm is asked later, by those who have found it
+        mode, started_s = self._reachability.mode, self._clock.monotonic_s()
+        if not await self._check() and mode is Reach.DIRECT:
+            before = self._addresses
+            waited_s = self._clock.monotonic_s() - started_s
+            await asyncio.sleep(max(0.0, _MAPPING_WAIT_S - waited_s))
+            await self._read_addresses()
+            if before == self._addresses or not await self._check():
+                self._reachability.give_up()
+            if self._reachability.mode is not mode:
+                await self.restart()
+        for _ in range(_MORE_STARTS):
+            if not self._reachability.relays_badly:
+                break
+            await self.restart()
+            await self._check()
+
+    async def _check(self) -> bool:
+        asked = {*self._bootstrap_peers, *self.dht.peers} - {self.peer_id}
+        try:
+            return await self._reachability.check(self.daemon, asked, self._addresses)
+        except PeerUnreachable as error:
+            _logger.info("nobody could say whether we are reachable: %s", error)
+            return True
+
+    async def _watch(self) -> None:
+        """Look after our slots at relays, and tell the watchers what is connected."""
+        while True:
+            try:
+                connections = await self.daemon.connections()
+                if self._reachability.mode is Reach.OUTBOUND_ONLY:
+                    await self._reachability.slots.tick(self.daemon, connections)
+                for watcher in self._watchers:
+                    await watcher(connections)
+            except PeerUnreachable as error:
+                _logger.info("cannot see our connections: %s", error)
+            await asyncio.sleep(_WATCH_INTERVAL_S)
 
     async def _keep_in_touch(self) -> None:
         """Follow our addresses, and greet the bootstrap peers again when all neighbours are gone."""
+        checked_s = self._clock.monotonic_s()
         while True:
             await asyncio.sleep(_KEEP_INTERVAL_S)
             try:
+                before = self._addresses
                 async with asyncio.timeout(self._config.open_timeout_s):
                     await self._read_addresses()
                 if self._initial_peers and self.neighbours == 0:
                     await self._bootstrap()
+                steady = self._reachability.is_steady and before == self._addresses
+                wait_s = _CHECK_INTERVAL_S if steady else _FIRST_CHECKS_S
+                if checked_s + wait_s <= self._clock.monotonic_s():
+                    checked_s = self._clock.monotonic_s()
+                    await self._check_again()
             except (PeerUnreachable, TimeoutError) as error:
                 _logger.info("still alone in the swarm: %s", error)
+
+    async def _check_again(self) -> None:
+        mode = self._reachability.mode
+        if mode is Reach.LOCAL:
+            return
+        await self._check()
+        if mode is not self._reachability.mode:
+            _logger.warning("now %s: starting again", self._reachability.mode.value)
+            self.daemon.child.kill()  # whoever waits for its end starts it again

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from engine.core.ids import PeerId
+from engine.core.reach import LinkPath
 
 
 class ByteStream(Protocol):
@@ -35,12 +36,16 @@ class Transport(Protocol):
         """Our own id."""
         ...
 
+    def path(self, peer: PeerId) -> tuple[LinkPath, PeerId | None] | None:
+        """How our newest stream to `peer` travels, and over which relay; None when there is none."""
+        ...
+
     async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
         """Open a stream to `peer`, which its `serve` handler receives.
 
         Args:
             peer: Whom to reach; never ourselves.
-            addresses: Multiaddrs without `/p2p/`, tried when we have no connection yet.
+            addresses: Plain or circuit multiaddrs, tried when we have no connection yet.
 
         Raises:
             PeerUnreachable: No connection could be made in time.

@@ -61,8 +61,8 @@ class Swarm:
         self.boot = self.boot or peer.addresses()
         return peer
 
-    def announcer(self, peer, membership=MEMBERS, config=CONFIG) -> Announcer:
-        announcer = Announcer(peer, config, CLOCK, membership, MODEL)
+    def announcer(self, peer, membership=MEMBERS, config=CONFIG, link_s=dict) -> Announcer:
+        announcer = Announcer(peer, config, CLOCK, membership, MODEL, link_s)
         self._stack.push_async_callback(announcer.withdraw)
         return announcer
 
@@ -99,6 +99,15 @@ async def test_solo_node_sees_its_own_stage_come_change_and_go(swarm):
 
     await announce(announcer, stage(peer, 0, NUM_BLOCKS))  # and back at once
     assert len((await directory.refresh()).stages) == 1
+
+
+async def test_link_times_of_a_stage_are_seen_with_it(swarm):
+    one, two = await swarm.peer("one"), await swarm.peer("two")
+    times = {two.peer_id: 0.0213}
+    await announce(swarm.announcer(one, link_s=lambda: times), stage(one, 20, 40))
+    snapshot = await swarm.directory(two).refresh()
+    assert snapshot.link_s == {one.peer_id: times}
+    assert [seen.peer for seen in snapshot.stages] == [one.peer_id]
 
 
 async def test_stages_of_several_peers_are_seen_by_all_and_expire_when_not_renewed(swarm):
@@ -154,7 +163,7 @@ async def store(peer: SwarmPeer, info: StageInfo, *, key=None, data=None, **fiel
     now_s = CLOCK.unix_s()
     announcement = dataclasses.replace(Announcement(info, MODEL, now_s, now_s + 30), **fields)
     data = encode(announcement, MEMBERS.key) if data is None else data
-    assert await peer.store_many({key or key_of(info): (data, now_s + 30)})
+    assert await peer.dht.store_many({key or key_of(info): (data, now_s + 30)})
 
 
 async def test_record_that_names_another_peer_is_dropped_and_counted_once(swarm):
@@ -177,23 +186,23 @@ async def test_record_forged_under_anothers_key_is_dropped_though_its_node_hands
     now_s = CLOCK.unix_s()
     forged = stage(alice, state=StageState.DRAINING, kv_free_tokens=0)
     data = encode(Announcement(forged, MODEL, now_s + 1, now_s + 30), MEMBERS.key)
-    node, key = mallory._node, key_of(forged)
+    node, key = mallory.dht.node, key_of(forged)
     key_id = type(node.node_id).generate(source=key)
     serialise = node.protocol.serializer.dumps
     record = DHTRecord(
-        key_id.to_bytes(), serialise(alice.owner_subkey), serialise(data), now_s + 30
+        key_id.to_bytes(), serialise(alice.dht.owner_subkey), serialise(data), now_s + 30
     )
     signature = mallory.identity.signing_key.sign(mallory._guard._serialize_record(record))
     signed = record.value + b"[signature:" + signature + b"]"
-    assert node.protocol.storage.store(key_id, signed, now_s + 30, subkey=alice.owner_subkey)
-    assert (await mallory.get_many((key,)))[key][alice.owner_subkey][0] == data
+    assert node.protocol.storage.store(key_id, signed, now_s + 30, subkey=alice.dht.owner_subkey)
+    assert (await mallory.dht.get_many((key,)))[key][alice.dht.owner_subkey][0] == data
 
     snapshot = await directory.refresh()
     assert snapshot.stages == (stage(alice),)
     assert snapshot.dropped_records >= 1
     # and an honest node does not take it in either
     accepted = await node.protocol.call_store(
-        alice.daemon.peer_id, [key_id], [signed], [now_s + 30], subkeys=[alice.owner_subkey]
+        alice.daemon.peer_id, [key_id], [signed], [now_s + 30], subkeys=[alice.dht.owner_subkey]
     )
     assert accepted == [False]
 
@@ -221,8 +230,8 @@ async def test_bad_records_are_dropped_and_good_ones_beside_them_stay(swarm):
 async def test_unsigned_and_oversized_records_are_not_taken_in(swarm):
     alice, mallory = await swarm.peer("alice"), await swarm.peer("mallory")
     mallory._guard.validate = lambda record: True
-    protocol = mallory._node.protocol
-    key_id = type(mallory._node.node_id).generate(source=key_of(stage(alice)))
+    protocol = mallory.dht.node.protocol
+    key_id = type(mallory.dht.node.node_id).generate(source=key_of(stage(alice)))
     for subkey, value in ((b"nobody", b"x"), (b"[owner:ssh-rsa AAAA]", b"x"), (b"a", b"x" * 9000)):
         stored = await protocol.call_store(
             alice.daemon.peer_id, [key_id], [value], [CLOCK.unix_s() + 30], subkeys=[subkey]

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.core.errors import NoRoute
 from engine.core.ids import PeerId
@@ -146,3 +151,64 @@ def test_route_goes_around_a_pair_that_cannot_reach_each_other() -> None:
     only = snapshot(8, stage_info("a", 0, 4), stage_info("b", 4, 8))
     with pytest.raises(NoRoute, match="trying them again"):
         find_route(only, broken=frozenset({pair}))
+
+
+def test_neighbouring_stages_are_chosen_by_how_far_they_are_from_each_other() -> None:
+    swarm = replace(
+        snapshot(8, stage_info("a", 0, 4), stage_info("far", 4, 8), stage_info("near", 4, 8)),
+        link_s={PeerId("a"): {PeerId("far"): 0.09, PeerId("near"): 0.02}},
+    )
+    from_here = {PeerId("a"): 0.01, PeerId("far"): 0.01, PeerId("near"): 0.06}
+    assert find_route(swarm, link_s=from_here).last == "near"
+
+
+def test_way_back_from_the_last_stage_to_the_first_counts() -> None:
+    swarm = replace(
+        snapshot(8, stage_info("a", 0, 4), stage_info("b", 0, 4), stage_info("last", 4, 8)),
+        link_s={PeerId("last"): {PeerId("a"): 0.2, PeerId("b"): 0.01}},
+    )
+    assert find_route(swarm).first == "b"
+
+
+def test_pair_that_must_meet_over_relays_costs_more_until_somebody_has_measured_it() -> None:
+    circuit = ("/ip4/45.77.0.1/tcp/1/p2p/Qm/p2p-circuit",)
+    home, other = (
+        replace(stage_info("home", 0, 4), addresses=circuit),
+        replace(stage_info("a-home", 4, 8), addresses=circuit),
+    )
+    swarm = snapshot(8, home, other, stage_info("open", 4, 8))
+    assert find_route(swarm).last == "open"
+    punched = {PeerId("home"): {PeerId("a-home"): 0.01}}
+    assert find_route(replace(swarm, link_s=punched)).last == "a-home"
+
+
+@given(data=st.data())
+def test_route_is_the_cheapest_of_all_rings(data: st.DataObject) -> None:
+    layers = [
+        [f"{name}{layer}" for name in "abcd"[: data.draw(st.integers(1, 4))]]
+        for layer in range(data.draw(st.integers(2, 4)))
+    ]
+    stages = [
+        stage_info(name, 2 * layer, 2 * layer + 2)
+        for layer, names in enumerate(layers)
+        for name in names
+    ]
+    times = st.floats(0.001, 0.2)
+    peers = [stage.peer for stage in stages]
+    from_here = {peer: data.draw(times) for peer in peers}
+    measured = {
+        one: {other: data.draw(times) for other in peers if data.draw(st.booleans())}
+        for one in peers
+    }
+
+    def one_way_s(one: PeerId, other: PeerId) -> float:
+        own, others = measured[one].get(other), measured[other].get(one)
+        return next((s for s in (own, others) if s is not None), from_here[other])
+
+    def cost(ring: tuple[PeerId, ...]) -> float:
+        return sum(one_way_s(ring[i - 1], ring[i]) for i in range(len(ring)))
+
+    swarm = replace(snapshot(2 * len(layers), *stages), link_s=measured)
+    found = tuple(hop.peer for hop in find_route(swarm, link_s=from_here).hops)
+    best = min(cost(tuple(map(PeerId, ring))) for ring in product(*layers))
+    assert cost(found) == pytest.approx(best)
