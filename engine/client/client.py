@@ -166,7 +166,7 @@ class Client:
         return [
             (session, journey.batch.sequences[session].sent_ids)
             for session, journey in self._journeys.items()
-            if journey.route == route and not journey.batch.has_failed
+            if journey.heading == route and not journey.batch.has_failed
         ]
 
     async def _next(self, journey: Journey) -> tuple[int, TokenEvent]:

@@ -102,6 +102,8 @@ class Journey:
     ) -> None:
         self.batch = batch
         self.route: Route | None = None
+        self.heading: Route | None = None
+        """The route of the present attempt, be it only just asked for."""
         self.avoid: set[PeerId] = set()
         """Peers that have just failed us."""
         self.has_stalled = False
@@ -144,6 +146,7 @@ class Journey:
         snapshot = self._view.snapshot()
         route = self._find(snapshot, held, waiting)
         new = [hop for hop in route.hops if hop not in held]
+        self.heading = route
         try:
             states = await self._open(new, route, waiting, held, snapshot)
             flows = [
@@ -341,7 +344,8 @@ class Journey:
         new = [(sequence.session, sequence.ids) for sequence in waiting]
         if self.batch.attempt:  # another one may have failed them the first time
             return [beginnings([sequence], ())[0] for sequence in new]
-        return beginnings(new, self._live(route))
+        own = dict(new)
+        return beginnings(new, [other for other in self._live(route) if other[0] not in own])
 
     async def _lead(
         self,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -166,6 +167,21 @@ async def test_answers_that_run_at_the_same_time_share_their_beginning(
             await anext(generation)
             assert ids(await ask(client, [second])) == expected
     assert beside.reused == [100, 100]
+
+
+async def test_answers_asked_for_one_by_one_at_once_compute_their_prompt_once(
+    two: LocalSwarm, client: Client
+) -> None:
+    words = prompt(90, seed=26)
+    params = [
+        SamplingParams(temperature=1.0, seed=3, choice=choice, max_new_tokens=8)
+        for choice in range(3)
+    ]
+    expected = ids(await ask(client, [words] * 3, params, PrefixUse.NONE))
+    with Counted(two) as beside:
+        found = await asyncio.gather(*(ask(client, [words], [param]) for param in params))
+    assert [ids(events)[0] for events in found] == expected
+    assert beside.reused == [2 * 89, 2 * 89]
 
 
 async def test_answer_that_has_ended_is_reused_while_another_still_runs(
