@@ -49,7 +49,7 @@ class StageConfig(_Branch):
     blocks: tuple[int, int] | None = None
     """A fixed span `[start, end)`; None lets the engine choose."""
     kv_budget_bytes: int = Field(default=1 << 30, ge=1 << 20)
-    """Room for KV caches where the blocks compute."""
+    """Room for KV caches where the blocks compute. A GPU's is taken when the stage starts."""
     kv_ram_budget_bytes: int = Field(default=1 << 30, ge=0)
     """Room in RAM for the share of their KV caches that callers want there."""
     kv_dtype: KvDtype = "auto"

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from engine.core.errors import ConfigError
-from engine.core.kv_room import KvDtype
+from engine.core.kv_room import PAGE_TOKENS, KvDtype
 from engine.core.plans import Span
 from engine.kv.cache import KvPool, SequenceCache
 from engine.models.attention import PackedRow, PackedRows
@@ -242,14 +242,16 @@ class _Machine:
     ) -> tuple[KvPool, list[SequenceCache]]:
         """Sequences with `context_tokens` of noise each, and room for the steps."""
         bench, spec = self._bench, self._spec
+        capacity = bench.context_tokens + _WARM_UP + bench.steps
+        room_tokens = -(-capacity // PAGE_TOKENS) * PAGE_TOKENS
         pool = KvPool(
             spec.num_key_value_heads,
             spec.head_dim,
             dtype=bench.dtype,
             device=bench.device,
             kv_dtype=bench.kv_dtype,
+            arena=None if bench.device.type == "cpu" else (num_blocks, batch_size * room_tokens),
         )
-        capacity = bench.context_tokens + _WARM_UP + bench.steps
         caches = [pool.reserve(num_blocks, capacity, share) for _ in range(batch_size)]
         noise = self._noise(bench.context_tokens, 2 * spec.num_key_value_heads)
         for cache in caches:

@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple
 
 KvDtype = Literal["auto", "8bit"]
 """`auto`: keys and values in the type of the arithmetic."""
+PAGE_TOKENS = 32
+"""Where reserved memory is taken memory, room is given out in so many tokens."""
 _SCALE_BYTES = 2
 """Of each token's factor per head, in 8-bit caches."""
 

@@ -12,20 +12,24 @@ from torch import Tensor
 from engine.core.kv_room import KvDtype, KvRoom, kv_head_bytes, kv_room
 from engine.kv.cells import eight_bit_cells, plain_cells
 from engine.kv.key_mix import KeyMix
-from engine.kv.slab import Part, Slab
+from engine.kv.pages import Arena, PagePart
+from engine.kv.part import Part
+from engine.kv.slab import Slab, SlabPart
 
 _MAX_SLOTS = 32
 _MAX_SLAB_BYTES = 2 << 30
 _MIN_SLOT_TOKENS = 64
-_RAM = torch.device("cpu")
 
 
 class SequenceCache:
     """Keys and values of one sequence in the blocks of one span; made by `KvPool.reserve`."""
 
-    __slots__ = ("capacity_tokens", "far", "key_mix", "length", "near", "written")
+    __slots__ = ("capacity_tokens", "far", "key_mix", "length", "near", "num_blocks", "written")
 
-    def __init__(self, near: Part | None, far: Part | None, key_mix: KeyMix | None) -> None:
+    def __init__(
+        self, num_blocks: int, near: Part | None, far: Part | None, key_mix: KeyMix | None
+    ) -> None:
+        self.num_blocks = num_blocks
         self.near = near
         """The newest positions, where the blocks compute."""
         self.far = far
@@ -57,7 +61,7 @@ class SequenceCache:
             start, stop = max(position, part.first), min(end, part.first + part.num_tokens)
             if start < stop:
                 tokens = new[start - position : stop - position]
-                part.put(block, start - part.first, tokens.to(part.slab.device))
+                part.put(block, start - part.first, tokens.to(part.device))
 
     def copy_prefix_from(self, other: SequenceCache, tokens: int) -> None:
         """Begin with the first tokens of another sequence, as if they had been computed here.
@@ -69,7 +73,7 @@ class SequenceCache:
         Raises:
             ValueError: They do not fit together.
         """
-        if len(self.parts[0].slab.blocks) != len(other.parts[0].slab.blocks):
+        if self.num_blocks != other.num_blocks:
             raise ValueError("a prefix can be copied between caches of the same blocks only")
         if not 0 <= tokens <= min(other.length, self.capacity_tokens):
             raise ValueError(f"{tokens} tokens are more than are held or fit")
@@ -78,8 +82,9 @@ class SequenceCache:
                 start = max(ours.first, theirs.first)
                 ends = (part.first + part.num_tokens for part in (ours, theirs))
                 end = min(tokens, *ends)
-                if start < end:
-                    ours.copy_from(theirs, start, end)
+                for block in range(self.num_blocks if start < end else 0):
+                    stored = theirs.get_stored(block, start - theirs.first, end - theirs.first)
+                    ours.put_stored(block, start - ours.first, end - ours.first, stored)
         self.length = tokens
         self.written = max(self.written, tokens)
 
@@ -93,6 +98,9 @@ class KvPool:
         dtype: Of the arithmetic.
         device: Where the blocks compute.
         kv_dtype: What keys and values are kept in.
+        arena: Blocks and tokens of all the room that there shall ever be where the blocks compute;
+            taken at once. None: it is taken sequence by sequence, as on a CPU, where memory is not
+            taken before it is written.
     """
 
     def __init__(
@@ -103,10 +111,11 @@ class KvPool:
         dtype: torch.dtype,
         device: torch.device,
         kv_dtype: KvDtype = "auto",
+        arena: tuple[int, int] | None = None,
     ) -> None:
         self._heads = 2 * num_kv_heads
         self._head_dim = head_dim
-        self._device = device
+        assert arena is not None or device.type == "cpu", "slabs are for a CPU's memory"
         if kv_dtype == "8bit":
             self._make_cells = eight_bit_cells(dtype)
             self._key_mix: KeyMix | None = KeyMix(head_dim, dtype=dtype, device=device)
@@ -114,6 +123,9 @@ class KvPool:
             self._make_cells, self._key_mix = plain_cells(dtype), None
         self._token_bytes = self._heads * kv_head_bytes(head_dim, dtype.itemsize, kv_dtype)
         """In one block."""
+        self._arena = None
+        if arena is not None:
+            self._arena = Arena(*arena, self._heads, head_dim, self._make_cells, device)
         self._slabs: dict[tuple[bool, int, int], list[Slab]] = {}
         """By: in the RAM tier, blocks, tokens of a slot."""
         self.num_bytes = KvRoom(0, 0)
@@ -130,13 +142,18 @@ class KvPool:
             kv_offload: α, the share of the room that lies in RAM.
         """
         room = kv_room(capacity_tokens, kv_offload)
-        far = self._take(_RAM, num_blocks, 0, room.ram, in_ram=True)
-        near = self._take(self._device, num_blocks, room.ram, room.device, in_ram=False)
-        self._count(room, num_blocks * self._token_bytes)
-        return SequenceCache(near, far, self._key_mix)
+        near: Part | None = None
+        if room.device and self._arena is not None:
+            near = PagePart(self._arena, room.ram, room.device)
+        elif room.device:
+            near = self._take_slot(num_blocks, room.ram, room.device, in_ram=False)
+        far = None
+        if room.ram:
+            far = self._take_slot(num_blocks, 0, room.ram, in_ram=True)
+        return self._counted(SequenceCache(num_blocks, near, far, self._key_mix))
 
     def keep_prefix(self, cache: SequenceCache, tokens: int) -> SequenceCache:
-        """Move the first tokens of a sequence to a place of their own, with no room to spare.
+        """Hold on to the first tokens of a sequence, with no room to spare.
 
         In its slab a short remainder would hold on to the room of many sequences.
 
@@ -146,60 +163,56 @@ class KvPool:
 
         Returns:
             Where they are now, all beside the blocks.
+
+        Raises:
+            CacheFull: They lie in RAM and do not fit beside the blocks.
         """
-        num_blocks = len(cache.parts[0].slab.blocks)
-        shape = (self._heads, tokens, self._head_dim)
-        slab = Slab(1, num_blocks, shape, self._make_cells, self._device)
-        kept = SequenceCache(Part(slab, slab.take(), 0, tokens), None, self._key_mix)
+        if self._arena is None:
+            shape = (self._heads, tokens, self._head_dim)
+            slab = Slab(1, cache.num_blocks, shape, self._make_cells)
+            near: Part = SlabPart(slab, slab.take(), 0, tokens)
+        elif cache.far is None and isinstance(cache.near, PagePart):
+            self._count(cache, -1)
+            cache.near.shorten(tokens, cache.written)
+            cache.capacity_tokens, cache.length = tokens, tokens
+            return self._counted(cache)
+        else:
+            near = PagePart(self._arena, 0, tokens)
+        kept = self._counted(SequenceCache(cache.num_blocks, near, None, self._key_mix))
         kept.copy_prefix_from(cache, tokens)
-        self._count(KvRoom(tokens, 0), num_blocks * self._token_bytes)
         self.release(cache)
         return kept
 
     def release(self, cache: SequenceCache) -> None:
         """Give the room back; a slab without sequences goes back to the system."""
+        self._count(cache, -1)
         for part in cache.parts:
-            room = KvRoom(0, part.num_tokens) if part is cache.far else KvRoom(part.num_tokens, 0)
-            self._count(room, -len(part.slab.blocks) * self._token_bytes)
-            part.slab.give_back(part.slot, min(max(0, cache.written - part.first), part.num_tokens))
-            if part.slab.is_empty:
+            part.release(min(max(0, cache.written - part.first), part.num_tokens))
+            if isinstance(part, SlabPart) and part.slab.is_empty:
                 for slabs in self._slabs.values():
                     if part.slab in slabs:
                         slabs.remove(part.slab)
 
-    def _count(self, room: KvRoom, token_bytes: int) -> None:
-        device, ram = self.num_bytes
-        self.num_bytes = KvRoom(device + room.device * token_bytes, ram + room.ram * token_bytes)
+    def _counted(self, cache: SequenceCache) -> SequenceCache:
+        self._count(cache, 1)
+        return cache
 
-    def _take(
-        self, device: torch.device, num_blocks: int, first: int, num_tokens: int, *, in_ram: bool
-    ) -> Part | None:
-        if num_tokens == 0:
-            return None
-        slot_tokens = _slot_tokens(num_tokens, device)
+    def _count(self, cache: SequenceCache, factor: int) -> None:
+        near, far = (
+            0 if part is None else part.room_tokens * part.num_blocks * self._token_bytes * factor
+            for part in (cache.near, cache.far)
+        )
+        self.num_bytes = KvRoom(self.num_bytes.device + near, self.num_bytes.ram + far)
+
+    def _take_slot(self, num_blocks: int, first: int, num_tokens: int, *, in_ram: bool) -> SlabPart:
+        # What is never written takes no memory, so rounding up costs none.
+        slot_tokens = max(_MIN_SLOT_TOKENS, 1 << (num_tokens - 1).bit_length())
         slabs = self._slabs.setdefault((in_ram, num_blocks, slot_tokens), [])
         slab = next((slab for slab in slabs if not slab.is_full), None)
         if slab is None:
             slot_bytes = num_blocks * self._token_bytes * slot_tokens
-            slab = Slab(
-                _num_slots(slot_bytes, device),
-                num_blocks,
-                (self._heads, slot_tokens, self._head_dim),
-                self._make_cells,
-                device,
-            )
+            num_slots = max(1, min(_MAX_SLOTS, _MAX_SLAB_BYTES // slot_bytes))
+            shape = (self._heads, slot_tokens, self._head_dim)
+            slab = Slab(num_slots, num_blocks, shape, self._make_cells)
             slabs.append(slab)
-        return Part(slab, slab.take(), first, num_tokens)
-
-
-def _slot_tokens(num_tokens: int, device: torch.device) -> int:
-    if device.type != "cpu":
-        return num_tokens
-    # On a CPU what is never written takes no memory, so rounding up costs none.
-    return max(_MIN_SLOT_TOKENS, 1 << (num_tokens - 1).bit_length())
-
-
-def _num_slots(slot_bytes: int, device: torch.device) -> int:
-    if device.type != "cpu":
-        return 1
-    return max(1, min(_MAX_SLOTS, _MAX_SLAB_BYTES // slot_bytes))
+        return SlabPart(slab, slab.take(), first, num_tokens)

@@ -2,7 +2,7 @@
 
 So the newest tokens of a batch are stored by one operation and attended to by another, without
 copying what is cached: per sequence, as on separate tensors, the calls cost more than the
-arithmetic.
+arithmetic. For memory that is not taken before it is written, as a CPU's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from engine.kv.cells import MakeCells
+from engine.kv.part import Part
 
 
 class Slab:
@@ -24,8 +25,9 @@ class Slab:
         num_blocks: L.
         shape: (2K, C, d): heads' keys, then values; tokens; head size.
         make_cells: What they are made of.
-        device: Where its tokens are attended to.
     """
+
+    device = torch.device("cpu")
 
     def __init__(
         self,
@@ -33,11 +35,9 @@ class Slab:
         num_blocks: int,
         shape: tuple[int, int, int],
         make_cells: MakeCells,
-        device: torch.device,
     ) -> None:
-        self._whole = make_cells((num_slots, num_blocks, *shape), device)
+        self._whole = make_cells((num_slots, num_blocks, *shape), self.device)
         self.num_slots = num_slots
-        self.device = device
         self.blocks = tuple(self._whole.part((slice(None), block)) for block in range(num_blocks))
         """Per block, [R, 2K, C, d]. What no sequence has written is 0: a masked score of 0 times
         anything else could be NaN."""
@@ -63,8 +63,8 @@ class Slab:
         heapq.heappush(self._free, slot)
 
 
-class Part:
-    """Consecutive positions of one sequence, in one slot.
+class SlabPart:
+    """A part in a slot; see `engine.kv.part.Part`.
 
     Args:
         slab: Where.
@@ -73,61 +73,80 @@ class Part:
         num_tokens: Positions held at most.
     """
 
-    __slots__ = ("_blocks", "first", "num_tokens", "slab", "slot")
-
     def __init__(self, slab: Slab, slot: int, first: int, num_tokens: int) -> None:
         self.slab = slab
         self.slot = slot
         self.first = first
-        self.num_tokens = num_tokens
+        self.num_tokens = self.room_tokens = num_tokens
+        self.device = slab.device
+        self.num_blocks = len(slab.blocks)
+        self.neighbourhood = id(slab)
+        self.order = slot
         self._blocks = tuple(block.part(slot) for block in slab.blocks)  # each [2K, C, d]
 
     def put(self, block: int, position: int, new: Tensor) -> None:
-        """Store T tokens' keys of all heads, then values, [T, 2K, d], from `position` here on."""
+        """See `Part`."""
         T = new.shape[0]
         self._blocks[block].put((slice(None), slice(position, position + T)), new.transpose(0, 1))
 
     def held(self, block: int, start: int, end: int) -> Tensor:
-        """Keys and values of positions [start, end) here, [2K, end - start, d]; perhaps a view."""
+        """See `Part`."""
         return self._blocks[block].get((slice(None), slice(start, end)))
 
-    def copy_from(self, other: Part, start: int, end: int) -> None:
-        """Take over another part's positions [start, end) of the sequence, which both hold."""
-        ours = (slice(None), slice(start - self.first, end - self.first))
-        theirs = (slice(None), slice(start - other.first, end - other.first))
-        for block, source in zip(self._blocks, other._blocks, strict=True):
-            block.put_stored(ours, source.get_stored(theirs))
+    def get_stored(self, block: int, start: int, end: int) -> tuple[Tensor, ...]:
+        """See `Part`."""
+        stored = self._blocks[block].get_stored((slice(None), slice(start, end)))
+        return tuple(t.transpose(0, 1) for t in stored)
+
+    def put_stored(self, block: int, start: int, end: int, stored: tuple[Tensor, ...]) -> None:
+        """See `Part`."""
+        ours = tuple(t.transpose(0, 1) for t in stored)
+        self._blocks[block].put_stored((slice(None), slice(start, end)), ours)
+
+    def count_places(self, parts: Sequence[Part]) -> int:
+        """See `Part`: slots between theirs are computed too."""
+        return parts[-1].order - parts[0].order + 1
+
+    def group(self, parts: Sequence[Part]) -> SlabGroup:
+        """See `Part`."""
+        return SlabGroup(self.slab, [part.order for part in parts])
+
+    def release(self, written_tokens: int) -> None:
+        """See `Part`."""
+        self.slab.give_back(self.slot, written_tokens)
 
 
-class PartGroup:
-    """Parts in one slab, in the order of their slots, written and read together."""
+class SlabGroup:
+    """Parts in one slab; see `engine.kv.part.PartGroup`.
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._blocks = parts[0].slab.blocks
-        device = parts[0].slab.device
-        slots = [part.slot for part in parts]
-        self._slots = torch.tensor(slots, device=device)
+    Args:
+        slab: Where.
+        slots: Ascending.
+    """
+
+    def __init__(self, slab: Slab, slots: Sequence[int]) -> None:
+        self._blocks = slab.blocks
+        self._slots = torch.tensor(slots, device=slab.device)
         self._window = slice(slots[0], slots[-1] + 1)
         self.places = [slot - slots[0] for slot in slots]
-        """Of the parts, among what `held` gives."""
         self.num_places = self.places[-1] + 1
-        self._has_gaps = self.num_places != len(parts)
-        self._place_index = torch.tensor(self.places, device=device)
+        self._has_gaps = self.num_places != len(slots)
+        self._place_index = torch.tensor(self.places, device=slab.device)
 
     def put(self, block: int, positions: Tensor, new: Tensor) -> None:
-        """Store a token for each part: [n] positions within them and [n, 2K, d]."""
+        """See `PartGroup`."""
         self._blocks[block].put((self._slots, slice(None), positions), new)
 
     def held(self, block: int, end: int) -> Tensor:
-        """Keys and values of the first positions, [places, 2K, end, d]; perhaps a view."""
+        """See `PartGroup`."""
         return self._blocks[block].get((self._window, slice(None), slice(end)))
 
     def spread(self, x: Tensor) -> Tensor:
-        """Bring what belongs to the parts, [n, …], to their places."""
+        """See `PartGroup`."""
         if not self._has_gaps:
             return x
         return x.new_zeros(self.num_places, *x.shape[1:]).index_copy_(0, self._place_index, x)
 
     def collect(self, x: Tensor) -> Tensor:
-        """The other way."""
+        """See `PartGroup`."""
         return x.index_select(0, self._place_index) if self._has_gaps else x

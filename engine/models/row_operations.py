@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from engine.kv.slab import Part, PartGroup
+from engine.kv.part import Part
 from engine.models.partial_attention import Partial, attend_partly
 
 _MIN_USEFUL_SHARE = 0.5
@@ -74,17 +74,17 @@ def operations(rows: Sequence[PartRow], dtype: torch.dtype) -> list[RowOperation
     """What the rows are computed by; `dtype` is that of their queries."""
     made: list[RowOperation] = [SingleRow(row, dtype) for row in rows if row.count > 1]
     decoding = sorted(
-        (row for row in rows if row.count == 1), key=lambda r: (id(r.part.slab), r.part.slot)
+        (row for row in rows if row.count == 1), key=lambda r: (r.part.neighbourhood, r.part.order)
     )
-    for _, members in groupby(decoding, key=lambda r: id(r.part.slab)):
-        same_slab = list(members)
-        num_slots = same_slab[-1].part.slot - same_slab[0].part.slot + 1
-        useful = sum(row.end for row in same_slab)
-        computed = num_slots * max(row.end for row in same_slab)
-        if len(same_slab) > 1 and useful >= _MIN_USEFUL_SHARE * computed:
-            made.append(DecodeGroup(same_slab, dtype))
+    for _, members in groupby(decoding, key=lambda r: r.part.neighbourhood):
+        near = list(members)
+        num_places = near[0].part.count_places([row.part for row in near])
+        useful = sum(row.end for row in near)
+        computed = num_places * max(row.end for row in near)
+        if len(near) > 1 and useful >= _MIN_USEFUL_SHARE * computed:
+            made.append(DecodeGroup(near, dtype))
         else:
-            made += [SingleRow(row, dtype) for row in same_slab]
+            made += [SingleRow(row, dtype) for row in near]
     return made
 
 
@@ -177,24 +177,24 @@ class SingleRow:
             first = torch.zeros_like(positions) if window is None else positions - window + 1
             end = (positions + 1).clamp_max(row.part.num_tokens)
             mask = _visible(first - offset, end - offset, row.end - offset, self._dtype)
-            self._masks[window] = mask.to(row.part.slab.device)
+            self._masks[window] = mask.to(row.part.device)
         return self._masks[window]
 
 
 class DecodeGroup:
-    """Rows of one token each, in neighbouring slots of one slab; see `RowOperation`.
+    """Rows of one token each, whose parts can be used together; see `RowOperation`.
 
     Args:
-        rows: In the order of their slots.
+        rows: In the order of their parts.
         dtype: Of the queries.
     """
 
     def __init__(self, rows: Sequence[PartRow], dtype: torch.dtype) -> None:
         self._rows = rows
         self._dtype = dtype
-        self._device = rows[0].part.slab.device
+        self._device = rows[0].part.device
         self._tokens = torch.tensor([row.start for row in rows], device=self._device)
-        self._parts = PartGroup([row.part for row in rows])
+        self._parts = rows[0].part.group([row.part for row in rows])
         self._positions = torch.tensor([row.position for row in rows], device=self._device)
         self._end = max(row.end for row in rows)
         self._masks: dict[int | None, Tensor | None] = {}
@@ -244,7 +244,7 @@ class DecodeGroup:
         return self._parts.spread(query.reshape(n, K, H // K, d))
 
     def _mask(self, window: int | None) -> Tensor | None:
-        """What to add to the scores, [slots, 1, 1, S]."""
+        """What to add to the scores, [places, 1, 1, S]."""
         if window not in self._masks:
             self._masks[window] = self._make_mask(window)
         return self._masks[window]
@@ -253,7 +253,7 @@ class DecodeGroup:
         is_cut = window is not None and any(row.position >= window for row in self._rows)
         if not is_cut and all(row.end == self._end for row in self._rows):
             return None
-        # A slot between ours, whose result nobody reads, may look at anything but nothing.
+        # A place between ours, whose result nobody reads, may look at anything but nothing.
         first = torch.zeros(self._parts.num_places, dtype=torch.int64)
         end = torch.full((self._parts.num_places,), self._end)
         places = torch.tensor(self._parts.places)

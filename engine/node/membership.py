@@ -272,6 +272,7 @@ class Membership:
             threads=self.config.stage.threads,
             region_bytes=self.config.stage.max_batch_tokens * files.spec.hidden_size * widest,
             kv_dtype=self.config.stage.kv_dtype,
+            kv_budget_bytes=self.config.stage.kv_budget_bytes,
             emulate=self.config.stage.emulate,
         )
 

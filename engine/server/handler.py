@@ -147,6 +147,7 @@ class StageHandler:
                 1, ELEMENT_BYTES[order.dtype], order.kv_dtype
             ),
             lease_s=self._config.lease_s,
+            in_pages=order.device != "cpu",
         )
         kept = KeptOutputs(
             self._config.kept_budget_bytes, order.spec.hidden_size, ElementType(order.dtype)

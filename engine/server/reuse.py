@@ -175,9 +175,7 @@ class PrefixReuse:
             ids=ids,
             digests=tuple(digests(ids)),
             # It is kept beside the blocks, wherever it lies now.
-            room_bytes=(session.room_bytes + session.ram_room_bytes)
-            // session.capacity_tokens
-            * tokens,
+            room_bytes=self._table.room_bytes(tokens, session.span),
         )
 
     def _forget(self, sessions: Iterable[SessionId]) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from engine.core.errors import CacheFull, StageRefused
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
-from engine.core.kv_room import KvRoom, kv_room
+from engine.core.kv_room import PAGE_TOKENS, KvRoom, kv_room
 from engine.core.plans import Hop, Route, Span
 from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
@@ -159,6 +159,8 @@ class SessionTable:
     block_token_bytes: int
     """KV bytes of one token in one block."""
     lease_s: float
+    in_pages: bool = False
+    """Whether the device gives room in pages, which hold their tokens in all of our blocks."""
     used_bytes: int = 0
     used_ram_bytes: int = 0
     _sessions: dict[SessionId, Session] = field(default_factory=dict)
@@ -186,6 +188,13 @@ class SessionTable:
         """Tokens that fit when nothing is open."""
         return self._tokens(self.kv_budget_bytes, self.kv_ram_budget_bytes)
 
+    def room_bytes(self, tokens: int, span: Span) -> int:
+        """What a sequence of so many tokens takes in the blocks of `span`, beside them."""
+        if self.in_pages:
+            pages = -(-tokens // PAGE_TOKENS)
+            return pages * PAGE_TOKENS * self.block_token_bytes * len(self.span)
+        return tokens * self.block_token_bytes * len(span)
+
     def open(self, request: OpenRequest, owner: PeerId, now_s: float) -> list[Session]:
         """Reserve room for all of a request's sequences, or for none.
 
@@ -201,7 +210,6 @@ class SessionTable:
         route = request.route()
         index = self.place(route)
         span = route.hops[index].span
-        block_bytes = self.block_token_bytes * len(span)
         rooms = [kv_room(s.capacity_tokens, s.kv_offload) for s in request.sequences]
         sessions = [
             Session(
@@ -214,8 +222,8 @@ class SessionTable:
                 capacity_tokens=sequence.capacity_tokens,
                 prompt_tokens=sequence.prompt_tokens,
                 attempt=request.attempt,
-                room_bytes=room.device * block_bytes,
-                ram_room_bytes=room.ram * block_bytes,
+                room_bytes=self.room_bytes(room.device, span),
+                ram_room_bytes=room.ram * self.block_token_bytes * len(span),
                 expires_s=now_s + self.lease_s,
                 lossy=sequence.lossy_codec(),
             )

@@ -63,6 +63,8 @@ class Stage:
         dtype: Of weights and hidden states.
         device: Where to compute.
         kv_dtype: What keys and values are kept in.
+        kv_budget_bytes: Their room on an accelerator, which is taken at once; on a CPU the caller
+            alone keeps count.
         progress: Told (blocks loaded, blocks in all).
         emulate: Wait instead of computing, as if the blocks were those of a large model.
 
@@ -80,6 +82,7 @@ class Stage:
         dtype: torch.dtype,
         device: torch.device,
         kv_dtype: KvDtype = "auto",
+        kv_budget_bytes: int = 1 << 30,
         progress: Callable[[int, int], None],
         emulate: StageEmulation | None = None,
     ) -> None:
@@ -107,8 +110,14 @@ class Stage:
                 directory, spec, span, emulate, dtype=dtype, device=device
             )
             self._ends = EmulatedEnds(spec, dtype=dtype, device=device)
+        token_bytes = spec.kv_bytes_per_token(len(span), dtype.itemsize, kv_dtype)
         self._pool = KvPool(
-            spec.num_key_value_heads, spec.head_dim, dtype=dtype, device=device, kv_dtype=kv_dtype
+            spec.num_key_value_heads,
+            spec.head_dim,
+            dtype=dtype,
+            device=device,
+            kv_dtype=kv_dtype,
+            arena=None if device.type == "cpu" else (len(span), kv_budget_bytes // token_bytes),
         )
         self._sessions: dict[SessionId, _Session] = {}
 

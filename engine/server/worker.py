@@ -34,6 +34,13 @@ TORCH_DTYPES = {
 }
 
 
+_NO_MEMORY = {
+    "load": "The blocks and their KV room do not fit into the device's memory; hold fewer blocks "
+    "(stage.blocks) or lower stage.kv_budget_bytes.",
+    "open": "This stage ran out of memory for the request.",
+}
+
+
 class Worker:
     """One stage behind a socket."""
 
@@ -50,7 +57,7 @@ class Worker:
             except EngineError as error:
                 self._fail(message, error.code, str(error))
             except (torch.OutOfMemoryError, MemoryError):
-                self._fail(message, "cache_full", "This stage ran out of memory for the request.")
+                self._fail(message, "cache_full", _NO_MEMORY.get(message["op"], _NO_MEMORY["open"]))
             except RuntimeError as error:  # torch reports device faults this way
                 self._fail(message, "worker_failed", f"The stage could not compute: {error}")
 
@@ -104,6 +111,7 @@ class Worker:
             dtype=TORCH_DTYPES[Dtype(message["dtype"])],
             device=torch.device(message["device"]),
             kv_dtype=message["kv_dtype"],
+            kv_budget_bytes=message["kv_budget_bytes"],
             emulate=StageEmulation(**message["emulate"]) if message["emulate"] else None,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}

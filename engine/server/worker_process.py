@@ -52,6 +52,8 @@ class LoadOrder:
     region_bytes: int
     """Size of each shared region: the hidden states of the largest forward pass."""
     kv_dtype: KvDtype = "auto"
+    kv_budget_bytes: int = 1 << 30
+    """Where the blocks compute."""
     emulate: StageEmulation | None = None
 
 
@@ -163,6 +165,7 @@ class WorkerProcess:
                     "device": order.device,
                     "threads": order.threads,
                     "kv_dtype": order.kv_dtype,
+                    "kv_budget_bytes": order.kv_budget_bytes,
                     "emulate": order.emulate.model_dump() if order.emulate else None,
                 },
                 lambda answer: None,

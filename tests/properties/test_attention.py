@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from engine.core.kv_room import PAGE_TOKENS
 from engine.kv.cache import KvPool, SequenceCache
 from engine.models.attention import PackedRow, PackedRows
 
@@ -45,16 +47,34 @@ def expected(query: Tensor, held: Tensor, position: int, window: int | None) -> 
 def test_attention_equals_softmax_whatever_the_tiers_windows_and_neighbours(
     data: st.DataObject,
 ) -> None:
+    check(data, CPU)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_attention_equals_softmax_with_the_blocks_on_a_gpu(data: st.DataObject) -> None:
+    check(data, torch.device("cuda"))
+
+
+def check(data: st.DataObject, device: torch.device) -> None:
+    """Run passes of any rows, the blocks on this device."""
     kv_heads = data.draw(st.sampled_from([1, 2]), "K")
     heads = kv_heads * data.draw(st.sampled_from([1, 3]), "group")
     window = data.draw(st.none() | st.integers(1, 12), "window")
     torch.manual_seed(data.draw(st.integers(0, 1000), "seed"))
-    pool = KvPool(kv_heads, HEAD_DIM, dtype=torch.float32, device=CPU)
+    pages = device != CPU or data.draw(st.booleans(), "pages")
+    arena = (1, 10 * PAGE_TOKENS) if pages else None
+    pool = KvPool(kv_heads, HEAD_DIM, dtype=torch.float32, device=device, arena=arena)
     sequences = [
         Recorded(pool.reserve(1, capacity, share), kv_heads)
         for capacity, share in data.draw(
             st.lists(
-                st.tuples(st.sampled_from([20, 24]), st.sampled_from([0, 0.05, 0.3, 0.7, 1])),
+                st.tuples(
+                    st.sampled_from([20, 24, PAGE_TOKENS + 1]),
+                    st.sampled_from([0, 0.05, 0.3, 0.7, 1]),
+                ),
                 min_size=1,
                 max_size=5,
             ),
@@ -78,14 +98,19 @@ def test_attention_equals_softmax_whatever_the_tiers_windows_and_neighbours(
         N = sum(row.count for row in rows)
         query = torch.randn(N, heads, HEAD_DIM)
         new = torch.randn(N, 2 * kv_heads, HEAD_DIM)
-        packed = PackedRows(rows, torch.ones(N, 1, HEAD_DIM), torch.zeros(N, 1, HEAD_DIM))
-        out = packed.attend(query, new, 0, window=window, scaling=1 / math.sqrt(HEAD_DIM))
+        like = torch.ones(N, 1, HEAD_DIM, device=device)
+        out = PackedRows(rows, like, like).attend(
+            query.to(device), new.to(device), 0, window=window, scaling=1 / math.sqrt(HEAD_DIM)
+        )
         for row, sequence in zip(rows, chosen, strict=True):
             own = slice(row.start, row.start + row.count)
             sequence.held = torch.cat([sequence.held[: row.position], new[own]])
             answer = expected(query[own], sequence.held, row.position, window)
             assert torch.allclose(
-                out[own].view(row.count, heads, HEAD_DIM), answer, atol=TOLERANCE, rtol=TOLERANCE
+                out[own].cpu().view(row.count, heads, HEAD_DIM),
+                answer,
+                atol=TOLERANCE,
+                rtol=TOLERANCE,
             )
             sequence.cache.length = row.position + row.count
             sequence.cache.written = max(sequence.cache.written, sequence.cache.length)

@@ -7,7 +7,8 @@ import psutil
 import pytest
 import torch
 
-from engine.core.kv_room import KvDtype
+from engine.core.errors import CacheFull
+from engine.core.kv_room import PAGE_TOKENS, KvDtype
 from engine.kv.cache import KvPool, SequenceCache
 
 CPU = torch.device("cpu")
@@ -15,6 +16,9 @@ CPU = torch.device("cpu")
 
 def pool(num_kv_heads: int = 2, head_dim: int = 4, dtype: torch.dtype = torch.float32) -> KvPool:
     return KvPool(num_kv_heads, head_dim, dtype=dtype, device=CPU)
+
+
+ARENA = (3, 20 * PAGE_TOKENS)
 
 
 def held(cache: SequenceCache, block: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,12 +93,13 @@ def test_a_released_room_is_used_again_and_holds_nothing_of_before() -> None:
     assert not values.any()
 
 
+@pytest.mark.parametrize("arena", [None, ARENA])
 @pytest.mark.parametrize("kv_dtype", ["auto", "8bit"])
 @pytest.mark.parametrize(("share_from", "share_to"), [(0, 0), (0.3, 0.3), (1, 0.5), (0, 1)])
 def test_a_copied_prefix_is_held_and_then_belongs_to_the_copy_alone(
-    kv_dtype: KvDtype, share_from: float, share_to: float
+    arena: tuple[int, int] | None, kv_dtype: KvDtype, share_from: float, share_to: float
 ) -> None:
-    room = KvPool(2, 4, dtype=torch.float32, device=CPU, kv_dtype=kv_dtype)
+    room = KvPool(2, 4, dtype=torch.float32, device=CPU, kv_dtype=kv_dtype, arena=arena)
     first, second = room.reserve(2, 10, share_from), room.reserve(2, 20, share_to)
     for block in range(2):
         first.put(block, 0, torch.randn(6, 4, 4))
@@ -160,6 +165,48 @@ def test_a_released_room_in_ram_is_forgotten_too() -> None:
     assert not keys.any()
     assert not values.any()
     room.release(keep)
+
+
+def test_pages_come_back_empty_and_are_counted_whole() -> None:
+    room = KvPool(2, 4, dtype=torch.float32, device=CPU, arena=ARENA)
+    page_bytes = PAGE_TOKENS * 3 * 4 * 4 * 4
+    caches = [room.reserve(3, capacity) for capacity in (1, PAGE_TOKENS, PAGE_TOKENS + 1)]
+    assert room.num_bytes == (4 * page_bytes, 0)
+    for cache in caches:
+        cache.put(1, 0, tokens(cache.capacity_tokens, float("nan")))
+        cache.written = cache.capacity_tokens
+        room.release(cache)
+    assert room.num_bytes == (0, 0)
+    whole = room.reserve(3, 20 * PAGE_TOKENS)
+    for block in range(3):
+        keys, values = held(whole, block, 20 * PAGE_TOKENS)
+        assert not keys.any()
+        assert not values.any()
+    with pytest.raises(CacheFull):
+        room.reserve(3, 1)
+    room.reserve(3, 10, 1)  # RAM is another matter
+
+
+@pytest.mark.parametrize("arena", [None, ARENA])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_kept_prefix_takes_room_for_itself_alone(
+    arena: tuple[int, int] | None, share: float
+) -> None:
+    room = KvPool(2, 4, dtype=torch.float32, device=CPU, arena=arena)
+    cache = room.reserve(3, 100, share)
+    cache.put(1, 0, torch.randn(90, 4, 4))
+    cache.length = cache.written = 90
+    before = [tensor.clone() for tensor in held(cache, 1, 40)]
+    kept = room.keep_prefix(cache, 40)
+    assert kept.length == kept.capacity_tokens == 40
+    for now, original in zip(held(kept, 1, 40), before, strict=True):
+        assert torch.equal(now, original)
+    taken = 40 if arena is None else 2 * PAGE_TOKENS
+    assert room.num_bytes == (taken * 3 * 4 * 4 * 4, 0)
+    room.release(kept)
+    assert room.num_bytes == (0, 0)
+    again = room.reserve(3, 100)
+    assert not torch.cat(held(again, 1, 100)).any()
 
 
 def test_room_that_is_not_written_takes_no_memory() -> None:

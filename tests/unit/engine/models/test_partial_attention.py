@@ -55,6 +55,24 @@ def test_partial_attention_and_its_lse_are_those_of_plain_softmax(
     assert torch.allclose(lse.double(), expected.lse, atol=5e-6 if dtype is torch.float32 else 5e-4)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("heads", "queries", "keys"), [(2, 1, 40), (6, 9, 40), (6, 512, 9000)])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_partial_attention_on_a_gpu_is_that_of_plain_softmax(
+    dtype: torch.dtype, heads: int, queries: int, keys: int, is_causal: bool
+) -> None:
+    keys = queries if is_causal else keys
+    parts = inputs(dtype, heads=heads, kv_heads=2, queries=queries, keys=keys)
+    query, keys_, values = (part.cuda() for part in parts)
+    out, lse = attend_partly(query, keys_, values, is_causal=is_causal, scaling=0.3)
+    mask = torch.full((queries, keys), -torch.inf).triu(1) if is_causal else None
+    expected = plain(*parts, mask, 0.3)
+    assert torch.allclose(out.cpu().double(), expected.out, atol=TOLERANCES[dtype])
+    assert torch.allclose(lse.cpu().double(), expected.lse, atol=5e-5)
+
+
 def test_a_causal_part_is_the_same_as_its_mask() -> None:
     query, keys, values = inputs(torch.float32, heads=6, kv_heads=2, queries=12, keys=12)
     mask = torch.full((12, 12), -torch.inf).triu(1)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.core.errors import CacheFull, StageRefused
@@ -90,6 +92,17 @@ def test_request_that_does_not_fit_in_ram_is_told_so_and_reserves_nothing() -> N
     assert sessions.free_tokens == (100, 20)
     with pytest.raises(StageRefused, match="room for 0 there in all"):
         table(ram_tokens=0).open(request(10, kv_offload=0.5), CLIENT, 0.0)
+
+
+def test_where_room_is_given_in_pages_they_are_counted_whole_and_in_all_blocks() -> None:
+    sessions = replace(table(budget_tokens=100), in_pages=True)
+    sessions.open(request(33), CLIENT, 0.0)
+    assert sessions.free_tokens.device == 100 - 64
+    part = request(10, hops=(("other", 0, 2), ("me", 2, 3), ("more", 3, 4)), first_session=5)
+    sessions.open(part, CLIENT, 0.0)
+    assert sessions.free_tokens.device == 100 - 96
+    sessions.close([SessionId(0), SessionId(5)], CLIENT)
+    assert sessions.free_tokens == sessions.total_tokens
 
 
 def test_lease_lapses_unless_renewed() -> None:

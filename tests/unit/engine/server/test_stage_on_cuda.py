@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.support.stages import Chain, Reference, prompts
+from tests.support.stages import Chain, Reference, edit_config, prompts
 from tests.support.tiny_models import FAMILIES, Family, save_tiny
 
 NEW_TOKENS = 32
@@ -22,12 +22,65 @@ pytestmark = [
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("cuts", [(), (2,), (1, 3)])
 def test_float32_answers_on_cuda_equal_the_reference(
-    tmp_path: Path, family: Family, cuts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, family: Family, cuts: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
     directory = save_tiny(family, tmp_path / "model")
     chain = Chain(directory, cuts, device=torch.device("cuda"))
     assert chain.generate(MIXED, NEW_TOKENS) == Reference(directory).generate(MIXED, NEW_TOKENS)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("share", [0.3, 0.7, 1.0])
+def test_a_share_of_the_cache_in_ram_changes_no_float32_answer(
+    tmp_path: Path, family: Family, share: float
+) -> None:
+    directory = save_tiny(family, tmp_path / "model")
+    chain = Chain(directory, (2,), device=torch.device("cuda"), kv_offload=share)
+    assert chain.generate(MIXED, NEW_TOKENS) == Reference(directory).generate(MIXED, NEW_TOKENS)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("window", [None, 7])
+def test_replays_and_windows_change_no_float32_answer(
+    tmp_path: Path, share: float, window: int | None
+) -> None:
+    directory = edit_config(save_tiny("mistral", tmp_path / "model"), sliding_window=window)
+    chain = Chain(directory, device=torch.device("cuda"), kv_offload=share)
+    reference = Reference(directory)
+    (prompt,) = prompts(60)
+    chain.open(1, 10, 64)
+    chain.step((1, 0, prompt))
+    for back in (50, 12, 0):
+        (sampled,) = chain.step((1, back, prompt[back:]))
+        assert sampled.id == int(reference.logits(prompt)[-1].argmax())
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_eight_bit_tokens_mostly_agree_with_float32(tmp_path: Path, share: float) -> None:
+    directory = save_tiny("llama", tmp_path / "model")
+    chain = Chain(directory, device=torch.device("cuda"), kv_dtype="8bit", kv_offload=share)
+    reference = Reference(directory)
+    several = prompts(*[24] * 20)
+    for session, prompt in enumerate(several):
+        chain.open(session, len(prompt))
+    sampled = chain.step(*[(session, 0, prompt) for session, prompt in enumerate(several)])
+    agreed = sum(
+        token.id == int(reference.logits(prompt)[-1].argmax())
+        for token, prompt in zip(sampled, several, strict=True)
+    )
+    assert agreed >= 0.8 * len(several)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_bfloat16_batches_mostly_agree_with_single_rows(tmp_path: Path, share: float) -> None:
+    directory = save_tiny("llama", tmp_path / "model")
+    several = prompts(*[24] * 20)
+    options = {"device": torch.device("cuda"), "dtype": torch.bfloat16, "kv_offload": share}
+    chain = Chain(directory, **options)
+    together = chain.generate(several, 2)
+    alone = [chain.generate([prompt], 2)[0] for prompt in several]
+    agreed = sum(a == b for a, b in zip(together, alone, strict=True))
+    assert agreed >= 0.6 * len(several)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
