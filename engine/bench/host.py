@@ -83,11 +83,10 @@ class Host:
         program = self._program
         if program is not None and program.poll() is None:
             program.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 program.wait(END_LIMIT_S)
-            except subprocess.TimeoutExpired:
-                _kill_group(program.pid)
-                program.wait()
+            _kill_group(program.pid)  # and whatever it leaves behind
+            program.wait()
         self._say_ended()
         if self._home is not None and not keep:
             shutil.rmtree(self._home, ignore_errors=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.bench.children import BenchFailed, Child, Children, Program
+from engine.bench.children import BenchFailed, Child, Children, OrderFailed, Program
 
 LIMIT_S = 20.0
 
@@ -35,6 +35,46 @@ async def test_a_program_answers_what_it_is_asked(tmp_path):
         await child.start(script(tmp_path, ECHO), LIMIT_S)
         await child.answer("ready", LIMIT_S)
         assert await child.ask({"n": 1}, LIMIT_S) == {"n": 1}
+
+
+CROWD = """
+import os, subprocess, sys
+child = subprocess.Popen(["sleep", "60"])
+print('{"ready": %d}' % child.pid, flush=True)
+for line in sys.stdin:
+    print('{"reached": 1}', flush=True)
+    print('{"failed": "It is too late."}' if "late" in line else '{"result": 2}', flush=True)
+"""
+
+
+async def test_a_killed_program_takes_its_children_along_and_another_can_be_started(tmp_path):
+    async with Children(None) as children:
+        child = await children.launch("The crowd")
+        pids = []
+        for _ in range(2):
+            await child.start(script(tmp_path, CROWD), LIMIT_S)
+            pids.append((await child.answer("ready", LIMIT_S))["ready"])
+            resident = await child.resident_bytes()
+            assert resident["program"] > 1 << 20
+            assert resident["others"] > 1 << 16
+            await child.kill()
+            assert not psutil.pid_exists(pids[-1]) or (
+                psutil.Process(pids[-1]).status() == psutil.STATUS_ZOMBIE
+            )
+        assert not child.ended.done()
+
+
+async def test_notices_come_before_the_result_and_a_refusal_does_not_end_the_program(tmp_path):
+    async with Children(None) as children:
+        child = await children.launch("The crowd")
+        await child.start(script(tmp_path, CROWD), LIMIT_S)
+        await child.answer("ready", LIMIT_S)
+        heard: list[int] = []
+        assert await child.ask({"n": 1}, LIMIT_S, heard.append) == 2
+        with pytest.raises(OrderFailed, match="The crowd: It is too late"):
+            await child.ask({"n": "late"}, LIMIT_S, heard.append)
+        assert heard == [1, 1]
+        assert await child.ask({"n": 1}, LIMIT_S, heard.append) == 2
 
 
 async def test_leaving_ends_the_program_and_removes_its_folder(tmp_path, monkeypatch):
