@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from engine.core.errors import PeerUnreachable, StageTimedOut
+from engine.core.errors import PeerError, PeerUnreachable, StageTimedOut
 from engine.core.ids import PeerId, short
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Message, OpenReply, StatsReply, message_frame, parse
@@ -38,7 +38,8 @@ class Asker:
         self._links = links
         self._numbers = itertools.count(1)
         self._waiting: dict[tuple[PeerId, int, Kind], asyncio.Future[Any]] = {}
-        links.on([answer for answer, _ in _ANSWERS.values()], self._on_answer)
+        links.on({answer for answer, _ in _ANSWERS.values()}, self._on_answer)
+        links.on_lost(self._on_lost)
 
     def number(self) -> int:
         """Names the next question."""
@@ -64,7 +65,7 @@ class Asker:
             addresses: Where the peer may be reached.
 
         Raises:
-            PeerUnreachable: There is no link.
+            PeerUnreachable: There is no link, or it broke before the answer came.
             StageTimedOut: No answer came in time.
         """
         # Only the peer that was asked can answer, and only what it was asked for.
@@ -99,3 +100,8 @@ class Asker:
         future = self._waiting.get((peer, answer.request, frame.kind))
         if future is not None and not future.done():
             future.set_result(answer)
+
+    def _on_lost(self, peer: PeerId, error: PeerError) -> None:
+        for (asked, _, _), future in self._waiting.items():
+            if asked == peer and not future.done():
+                future.set_exception(error)

@@ -119,6 +119,8 @@ class Client:
                 try:
                     if batch.waiting:
                         await journey.establish()
+                        if journey.has_advanced:
+                            patience.got_on()
                     while batch.waiting or batch.news.qsize():
                         event = await self._next(journey)
                         patience.got_on()
@@ -199,8 +201,8 @@ class Client:
             tried_all=isinstance(error, NoRoute) and had_failures,
         )
         logger.info("Attempt %d failed: %s", journey.batch.attempt, error)
-        if wait_s:
-            await asyncio.sleep(wait_s)
+        await asyncio.sleep(wait_s)
+        if wait_s and not isinstance(error, PeerUnreachable):  # else the view was good enough
             with contextlib.suppress(PeerUnreachable):  # then the last view must do
                 await self._view.refresh()
 

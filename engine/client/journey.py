@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from collections.abc import Sequence as SequenceOf
@@ -23,7 +24,7 @@ from engine.client.flow import HopFlow, HopState, plan_flow
 from engine.client.opening import NotOpened, Opener, agree, hop_messages
 from engine.client.prefixes import Beginning, beginnings
 from engine.config import ClientConfig
-from engine.core.errors import NoRoute, PeerError, PeerSilent, StageRefused
+from engine.core.errors import NoRoute, PeerError, PeerSilent, PeerUnreachable, StageRefused
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId, short
 from engine.core.kv_room import kv_room
@@ -108,6 +109,9 @@ class Journey:
         """Peers that have just failed us."""
         self.has_stalled = False
         """Nothing came for long, though no stage was lost."""
+        self.has_advanced = False
+        """The last attempt brought the stages further, if no token."""
+        self._progress = 0
         self._broken: set[tuple[PeerId, PeerId]] = set()
         """Pairs of stages that cannot reach each other."""
         self._leaving: set[PeerId] = set()
@@ -140,6 +144,9 @@ class Journey:
         self._answered, self._settled = set(), set()
         waiting = batch.waiting
         held = await self._hold(waiting)
+        progress = sum(state.position for states in held.values() for state in states.values())
+        self.has_advanced = progress > self._progress
+        self._progress = max(progress, self._progress)
         if self.has_stalled:
             self._blame_laggard(held, waiting)
             self.has_stalled = False
@@ -207,10 +214,11 @@ class Journey:
             if self.route is None or not self._has_way_around(self.route):
                 logger.info("…%s will pause; there is nobody to take its place yet", short(peer))
                 return
+            self.batch.fail(StageRefused(message.reason))
         elif message.code == PeerSilent.code:
             other = PeerId(message.peer)
             self._broken |= {(peer, other), (other, peer)}
-        self.batch.fail(StageRefused(message.reason))
+        self.batch.fail(PeerUnreachable(message.reason))
 
     def lost(self, peer: PeerId, error: PeerError) -> None:
         """Our own link to a stage is gone."""
@@ -231,15 +239,22 @@ class Journey:
             request = HoldRequest(
                 request=self._asker.number(), attempt=self.batch.attempt, sessions=sessions
             )
+            ask = functools.partial(
+                self._asker.ask,
+                hop.peer,
+                Kind.HOLD,
+                request,
+                HoldReply,
+                self._config.hold_timeout_s,
+                () if stage is None else stage.addresses,
+            )
             try:
-                reply = await self._asker.ask(
-                    hop.peer,
-                    Kind.HOLD,
-                    request,
-                    HoldReply,
-                    self._config.hold_timeout_s,
-                    () if stage is None else stage.addresses,
-                )
+                try:
+                    reply = await ask()
+                except PeerUnreachable as error:
+                    if isinstance(error, PeerSilent):
+                        raise
+                    reply = await ask()  # over a new link, if that which broke was an old one
             except PeerError as error:
                 logger.info("…%s is lost: %s", short(hop.peer), error)
                 self.avoid.add(hop.peer)
@@ -305,7 +320,11 @@ class Journey:
         """Open the batch at new hops; the states of all hops of the route."""
         if not new:
             return held
-        self._opened |= {hop.peer for hop in new}
+        peers = {hop.peer for hop in new}
+        self._opened |= peers
+        # Before they are asked: whatever they tell of this attempt from now on counts.
+        self._answered |= peers
+        self._settled |= peers
         begin = self._beginnings(route, waiting)
         try:
             opened = await self._opener.open(
@@ -321,7 +340,6 @@ class Journey:
         except NotOpened as refusal:
             self.avoid |= refusal.peers
             raise refusal.error from refusal
-        self._answered |= {hop.peer for hop in new}
         self._lease_s = max(1.0, opened.lease_s)
         offers = opened.offers
         if len(new) == len(route.hops):
@@ -379,7 +397,6 @@ class Journey:
                 and any(flow[place].send_from > flow[place].compute_from for flow in flows)
             )
         ]
-        self._settled |= {hop.peer for hop in route.hops} - {hop.peer for _, hop in changed}
         await _all(lead(place, hop) for place, hop in changed)
 
     async def _replay(
@@ -425,7 +442,8 @@ class Journey:
             if reply.peer:
                 other = PeerId(reply.peer)
                 self._broken |= {(hop.peer, other), (other, hop.peer)}
-            raise StageRefused(reply.refused)
+            kind_of = PeerUnreachable if reply.code == PeerUnreachable.code else StageRefused
+            raise kind_of(reply.refused)
         self._settled.add(hop.peer)
 
     def _send_ids(

@@ -263,6 +263,8 @@ class Recovery:
         except (PeerError, TimeoutError) as error:
             text = str(error) or f"The next stage …{short(target)} does not answer."
             raise _NotReached(text, target) from error
+        if any(session.is_deaf or session.is_mute for session in sessions):
+            raise PeerUnreachable("A link of the route broke again while it was being repaired.")
 
     async def _replay(self, wanted: list[tuple[Session, int]]) -> None:
         token_bytes = self._order.spec.hidden_size * ELEMENT_BYTES[self._order.dtype]

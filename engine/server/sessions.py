@@ -121,6 +121,7 @@ class Session:
     def lead(self, route: Route, index: int, send_from: int) -> None:
         """Go along `route` from now on, the outputs of token `send_from` first."""
         self.route, self.index, self.is_routed = route, index, True
+        self.is_deaf = self.is_mute = False
         self.send_from = self.sent_to = send_from
 
     def emit(self, position: int, count: int) -> int:
