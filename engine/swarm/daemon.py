@@ -41,6 +41,7 @@ use_hivemind_log_handler("nowhere")
 logging.getLogger("hivemind").setLevel(logging.CRITICAL)
 
 STREAM_BUFFER_BYTES = 1 << 20
+_END_LIMIT_S = 5.0
 _SOCKETS = Path("/tmp")  # noqa: S108 - paths of sockets must be short; only their owner may connect
 
 # Runs in the child before p2pd replaces it. Signal 9, because p2pd takes seconds to end politely.
@@ -173,6 +174,19 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         _, _, writer = await self._ask(request)
         _drop(writer)
 
+    async def disconnect(self, peer: PeerID) -> None:
+        """Close every connection to `peer`.
+
+        Raises:
+            PeerUnreachable: p2pd is gone.
+        """
+        request = p2pd_pb2.Request(
+            type=p2pd_pb2.Request.DISCONNECT,
+            disconnect=p2pd_pb2.DisconnectRequest(peer=peer.to_bytes()),
+        )
+        _, _, writer = await self._ask(request)
+        _drop(writer)
+
     async def open_stream(
         self, peer: PeerID, protocol: str
     ) -> tuple[str, asyncio.StreamReader, asyncio.StreamWriter]:
@@ -198,7 +212,12 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
             tasks += [self._client.control._read_task, self._client.control._write_task]
         self._terminate()
         if self._child is not None:
-            await self._child.wait()
+            try:
+                async with asyncio.timeout(_END_LIMIT_S):
+                    await self._child.wait()
+            except TimeoutError:
+                self._child.kill()
+                await self._child.wait()
         await asyncio.gather(*(task for task in tasks if task), return_exceptions=True)
 
     async def _wait_ready(self, listen: Sequence[str]) -> None:

@@ -38,6 +38,7 @@ class HivemindTransport:
         self._plain_addresses: dict[PeerId, frozenset[str]] = {}
         """At which the peers that we have streams to accept connections, as they say."""
         self._incoming: dict[tuple[PeerId, bytes], MovingStream] = {}
+        self._silent: set[PeerId] = set()
         peer.watch_connections(self._improve)
 
     @property
@@ -53,18 +54,24 @@ class HivemindTransport:
         relay = relay_of(stream.address)
         if relay is not None:
             return LinkPath.RELAYED, relay
-        # We accept no connections, and it tells nobody of this address: our routers have opened it
-        # for each other.
-        is_punched = (
-            self._peer.reach not in (Reach.LOCAL, Reach.DIRECT)
-            and is_public(stream.address)
-            and stream.address not in self._plain_addresses.get(peer, frozenset())
-        )
+        # Neither accepts connections, or not there: our routers have opened this way for each other.
+        accepts = self._plain_addresses.get(peer, frozenset())
+        told = stream.address in accepts if accepts else not stream.has_moved
+        is_hidden = self._peer.reach not in (Reach.LOCAL, Reach.DIRECT)
+        is_punched = is_hidden and is_public(stream.address) and not told
         return (LinkPath.PUNCHED if is_punched else LinkPath.DIRECT), None
+
+    def forget(self, peer: PeerId) -> None:
+        """See `Transport`: libp2p itself would take 40 s to notice."""
+        self._silent.add(peer)
 
     async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
         """See `Transport`."""
         try:
+            if peer in self._silent:
+                self._silent.discard(peer)
+                async with asyncio.timeout(self._config.open_timeout_s):
+                    await self._peer.daemon.disconnect(PeerID.from_base58(peer))
             if addresses:
                 # A failure here is not final: another connection to the peer may exist.
                 with suppress(PeerUnreachable):

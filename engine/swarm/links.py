@@ -16,7 +16,13 @@ from dataclasses import dataclass
 
 from engine.config import LinkShape, SwarmConfig
 from engine.core.clock import Clock
-from engine.core.errors import PeerDropped, PeerError, PeerUnreachable, RemoteProtocolError
+from engine.core.errors import (
+    PeerDropped,
+    PeerError,
+    PeerSilent,
+    PeerUnreachable,
+    RemoteProtocolError,
+)
 from engine.core.ids import PeerId, short
 from engine.core.reach import LinkPath
 from engine.protocol.frames import ROW_KINDS, Frame, Kind
@@ -366,6 +372,8 @@ class Links:
 
     def _lose(self, peer: PeerId, neighbour: _Neighbour, error: PeerError) -> None:
         """Give the link up, both directions, and tell; what still opens may go on."""
+        if isinstance(error, PeerSilent):
+            self._transport.forget(peer)
         outgoing, incoming = neighbour.outgoing, neighbour.incoming
         lost = incoming is not None
         neighbour.incoming = None

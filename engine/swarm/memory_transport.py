@@ -200,6 +200,9 @@ class MemoryTransport:
         """See `Transport`."""
         return LinkPath.DIRECT, None
 
+    def forget(self, peer: PeerId) -> None:
+        """See `Transport`; every stream has a connection of its own here."""
+
     async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
         """See `Transport`; addresses mean nothing here."""
         return await self._network._open(self._peer, peer)

@@ -43,6 +43,7 @@ class MovingStream:
         self._read_bytes = 0
         self._written_bytes = 0
         self._writing = asyncio.Lock()
+        self.has_moved = False
         self._is_moving = False
         self._next: tuple[asyncio.StreamReader, int] | None = None
         """Where reading goes on, once so many bytes have been read here."""
@@ -153,7 +154,7 @@ class MovingStream:
             self.close()  # what we have written to the second is lost
             raise
         self._next = (reader, total)
-        self.address = address
+        self.address, self.has_moved = address, True
         self._arrived.set()
         if total == self._read_bytes:
             self._reader.feed_eof()  # wakes a reader that waits there in vain

@@ -8,7 +8,13 @@ from collections import deque
 
 from engine.config import SwarmConfig
 from engine.core.clock import Clock
-from engine.core.errors import PeerError, PeerUnreachable, RemoteProtocolError, StageRefused
+from engine.core.errors import (
+    PeerError,
+    PeerSilent,
+    PeerUnreachable,
+    RemoteProtocolError,
+    StageRefused,
+)
 from engine.core.ids import PeerId, short
 from engine.protocol.frames import Frame, FrameLimits, Kind
 from engine.protocol.messages import Hello, Ping, message_frame, parse
@@ -114,7 +120,7 @@ class OutgoingLink:
                 async with asyncio.timeout(self._config.open_timeout_s):
                     await self._shake_hands(channel)
             except TimeoutError as error:
-                raise PeerUnreachable(
+                raise PeerSilent(
                     f"The peer …{short(self._peer)} took the connection but does not answer."
                 ) from error
             for frame in self._early:

@@ -15,7 +15,7 @@ from engine.core.clock import Clock, SystemClock
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
 from engine.core.reach import Reach
-from engine.swarm import bootstrap
+from engine.swarm import bootstrap, relay_pulse
 from engine.swarm.addresses import is_plain, is_public, port_of, split_peer
 from engine.swarm.daemon import Daemon
 from engine.swarm.dht import Dht
@@ -31,6 +31,7 @@ LOOPBACK = ("/ip4/127.0.0.1/tcp/0",)
 EVERY_INTERFACE = ("/ip4/0.0.0.0/tcp/0",)
 _KEEP_INTERVAL_S = 10.0
 _WATCH_INTERVAL_S = 2.0
+_PULSE_INTERVAL_S = 1.5
 _MAPPING_WAIT_S = 3.0
 """How long a router may take to open a port for us, before we ask again whether it has."""
 _FIRST_CHECKS_S = 60.0
@@ -149,7 +150,7 @@ class SwarmPeer:
     @property
     def num_relays(self) -> int:
         """Relays that hold a slot for us."""
-        return len(self._reachability.slots.circuits())
+        return len(self._reachability.slots.relays)
 
     @property
     def relays(self) -> bool:
@@ -284,6 +285,7 @@ class SwarmPeer:
         self._tasks = [asyncio.create_task(self._keep_in_touch(), name="swarm-peer")]
         if mode is not Reach.LOCAL:
             self._tasks.append(asyncio.create_task(self._watch(), name="connections"))
+            self._tasks.append(asyncio.create_task(self._watch_relays(), name="relays"))
 
     async def _start_dht(self) -> None:
         await self._read_addresses()
@@ -362,6 +364,16 @@ class SwarmPeer:
             except PeerUnreachable as error:
                 _logger.info("cannot see our connections: %s", error)
             await asyncio.sleep(_WATCH_INTERVAL_S)
+
+    async def _watch_relays(self) -> None:
+        while True:
+            await asyncio.sleep(_PULSE_INTERVAL_S)
+            try:
+                connections = await self.daemon.connections()
+                own = self._reachability.slots.relays
+                await relay_pulse.hang_up_on_silent(self.daemon, connections, own)
+            except PeerUnreachable as error:
+                _logger.info("cannot see our relays: %s", error)
 
     async def _keep_in_touch(self) -> None:
         """Follow our addresses, and greet the bootstrap peers again when all neighbours are gone."""

@@ -47,6 +47,11 @@ class RelaySlots:
         self._candidates: dict[PeerId, tuple[str, ...]] = {}
         self._retry_at_s: dict[PeerId, float] = {}
 
+    @property
+    def relays(self) -> tuple[PeerId, ...]:
+        """Who holds a slot for us."""
+        return tuple(self._slots)
+
     def circuits(self) -> tuple[str, ...]:
         """The circuit addresses at which others reach us, the nearest relay first."""
         nearest = sorted(self._slots.items(), key=lambda item: item[1].took_s)

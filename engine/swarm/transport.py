@@ -40,6 +40,10 @@ class Transport(Protocol):
         """How our newest stream to `peer` travels, and over which relay; None when there is none."""
         ...
 
+    def forget(self, peer: PeerId) -> None:
+        """Trust no connection that exists to `peer`: nothing has come over it for too long."""
+        ...
+
     async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
         """Open a stream to `peer`, which its `serve` handler receives.
 
