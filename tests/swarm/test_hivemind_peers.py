@@ -111,6 +111,8 @@ async def test_peer_killed_without_warning_is_noticed_and_leaves_no_p2pd(tmp_pat
             assert time.monotonic() - began < 1.0
             await eventually(lambda: not is_running(remote.p2pd), within_s=5)
             with pytest.raises(PeerUnreachable):
+                await node.links.connect(remote.peer)
+            with pytest.raises(PeerUnreachable):
                 node.links.send(remote.peer, step())
 
 
