@@ -7,11 +7,14 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from engine.core.clock import Clock
-from engine.core.errors import EngineError
+from engine.core.errors import EngineError, LocalProtocolError
 from engine.core.generation import FinishReason, Lossy, TokenEvent, TokenLogprobs
 from engine.core.ids import SessionId, new_session_id
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Row, RowFlags
+
+MAX_ATTEMPT = (1 << 16) - 1
+"""Frames have no room for more."""
 
 
 @dataclass(slots=True)
@@ -77,7 +80,13 @@ class Batch:
         return [sequence for sequence in self.sequences.values() if not sequence.finished]
 
     def begin_attempt(self) -> None:
-        """From now on, tokens and failures of earlier attempts no longer count."""
+        """From now on, tokens and failures of earlier attempts no longer count.
+
+        Raises:
+            LocalProtocolError: There were too many.
+        """
+        if self.attempt == MAX_ATTEMPT:
+            raise LocalProtocolError("The request was repaired too often; send it again.")
         self.attempt += 1
         self.has_failed = False
 

@@ -15,8 +15,10 @@ from collections.abc import Sequence as SequenceOf
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
-from engine.client.journey import PREFILL_TOKEN_S, Journey, SwarmView, link_times
+from engine.client.journey import Journey, SwarmView
+from engine.client.opening import link_times
 from engine.client.patience import Patience
+from engine.client.repair import PREFILL_TOKEN_S
 from engine.config import ClientConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -200,7 +202,9 @@ class Client:
             or not uncovered(self._view.snapshot(), joining=True),
             tried_all=isinstance(error, NoRoute) and had_failures,
         )
-        logger.info("Attempt %d failed: %s", journey.batch.attempt, error)
+        if str(error) != journey.last_error:  # not four times a second while it waits
+            logger.info("attempt %d is over: %s", journey.batch.attempt, error)
+            journey.last_error = str(error)
         await asyncio.sleep(wait_s)
         if wait_s and not isinstance(error, PeerUnreachable):  # else the view was good enough
             with contextlib.suppress(PeerUnreachable):  # then the last view must do

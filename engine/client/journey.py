@@ -10,54 +10,43 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
-from engine.client.flow import HopFlow, HopState, plan_flow
-from engine.client.opening import NotOpened, Opener, agree, hop_messages
-from engine.client.prefixes import Beginning, beginnings
+from engine.client.flow import plan_flow
+from engine.client.opening import Held, NotOpened, Opener, link_times
+from engine.client.repair import Flows, Repair, StepFailed
 from engine.config import ClientConfig
-from engine.core.errors import NoRoute, PeerError, PeerSilent, PeerUnreachable, StageRefused
+from engine.core.errors import (
+    NoRoute,
+    PeerDropped,
+    PeerError,
+    PeerSilent,
+    PeerUnreachable,
+    StageRefused,
+)
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId, short
 from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route
 from engine.core.snapshot import SwarmSnapshot
-from engine.planner.micro_batches import choose_micro_batches, hop_costs
 from engine.planner.routing import find_route
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.messages import Failed, Sessions
-from engine.protocol.recovery import (
-    DRAINING,
-    CourseMessage,
-    CourseReply,
-    HoldReply,
-    HoldRequest,
-    Notice,
-    ReplayRequest,
-    ReplayUntil,
-    RouteRequest,
-)
+from engine.protocol.recovery import DRAINING, Notice
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
 
-PREFILL_TOKEN_S = 0.1
-"""Patience for each token that has to be computed before the first news, in seconds."""
-REACH_S = 2.5
-"""What a stage may take to reach the next one, beyond its answer."""
 _BLAMELESS = frozenset({"lease_lapsed", "peer_unreachable"})
 """Codes of FAILED that do not speak against the stage that sends it."""
-
-Held = dict[Hop, dict[SessionId, HopState]]
 
 
 class SwarmView(Protocol):
@@ -107,6 +96,8 @@ class Journey:
         """The route of the present attempt, be it only just asked for."""
         self.avoid: set[PeerId] = set()
         """Peers that have just failed us."""
+        self.last_error = ""
+        """What the log has been told last."""
         self.has_stalled = False
         """Nothing came for long, though no stage was lost."""
         self.has_advanced = False
@@ -121,14 +112,11 @@ class Journey:
         self._settled: set[PeerId] = set()
         """Those of them whose way on is ready."""
         self._opened: set[PeerId] = set()
-        self._use = use
         self._links = links
         self._view = view
-        self._spec = spec
         self._config = config
         self._asker = asker
-        self._live = live
-        self._opener = Opener(asker, config, spec.model_id)
+        self._opener = Opener(asker, links, config, spec, use, live)
         self._lease_s = 0.0
         self._keeper: asyncio.Task[None] | None = None
 
@@ -143,7 +131,8 @@ class Journey:
         batch.begin_attempt()
         self._answered, self._settled = set(), set()
         waiting = batch.waiting
-        held = await self._hold(waiting)
+        repair = Repair(self._asker, self._config, batch.attempt, waiting)
+        held = await self._hold(repair)
         progress = sum(state.position for states in held.values() for state in states.values())
         self.has_advanced = progress > self._progress
         self._progress = max(progress, self._progress)
@@ -160,8 +149,15 @@ class Journey:
                 plan_flow(len(sequence.ids), [states[hop][sequence.session] for hop in route.hops])
                 for sequence in waiting
             ]
-            await self._lead(route, waiting, flows, held)
-            await self._replay(route, waiting, flows)
+            await repair.lead(route, flows, held, self._settled.add)
+            await repair.replay(route, flows)
+        except StepFailed as failure:
+            self._close({hop.peer for hop in new})
+            if failure.hangs is not None:
+                self.avoid.add(failure.hangs)
+            if failure.parted is not None:
+                self._part(*failure.parted)
+            raise failure.error from failure
         except BaseException:
             self._close({hop.peer for hop in new})
             raise
@@ -199,9 +195,7 @@ class Journey:
         """Sessions are over at a stage."""
         if peer not in self._answered:
             return  # of an older attempt, or no stage of ours
-        if message.peer:
-            self.avoid.add(PeerId(message.peer))
-        elif message.code not in _BLAMELESS:
+        if message.code not in _BLAMELESS:
             self.avoid.add(peer)
         self.batch.fail(StageRefused(message.reason))
 
@@ -216,8 +210,9 @@ class Journey:
                 return
             self.batch.fail(StageRefused(message.reason))
         elif message.code == PeerSilent.code:
-            other = PeerId(message.peer)
-            self._broken |= {(peer, other), (other, peer)}
+            self._part(peer, PeerId(message.peer))
+        elif message.code == PeerDropped.code:
+            self.avoid.add(PeerId(message.peer))
         self.batch.fail(PeerUnreachable(message.reason))
 
     def lost(self, peer: PeerId, error: PeerError) -> None:
@@ -227,51 +222,21 @@ class Journey:
         if peer in self._settled:
             self.batch.fail(error)
 
+    def _part(self, one: PeerId, other: PeerId) -> None:
+        self._broken |= {(one, other), (other, one)}
+
     # The steps of an attempt ----------------------------------------------------------------
 
-    async def _hold(self, waiting: SequenceOf[Sequence]) -> Held:
+    async def _hold(self, repair: Repair) -> Held:
         """Learn which stages of the last route still have every sequence, and how far."""
-        sessions = tuple(sequence.session for sequence in waiting)
-        snapshot = self._view.snapshot()
-
-        async def hold_at(hop: Hop) -> dict[SessionId, HopState]:
-            stage = snapshot.stage(hop.peer)
-            request = HoldRequest(
-                request=self._asker.number(), attempt=self.batch.attempt, sessions=sessions
-            )
-            ask = functools.partial(
-                self._asker.ask,
-                hop.peer,
-                Kind.HOLD,
-                request,
-                HoldReply,
-                self._config.hold_timeout_s,
-                () if stage is None else stage.addresses,
-            )
-            try:
-                try:
-                    reply = await ask()
-                except PeerUnreachable as error:
-                    if isinstance(error, PeerSilent):
-                        raise
-                    reply = await ask()  # over a new link, if that which broke was an old one
-            except PeerError as error:
-                logger.info("…%s is lost: %s", short(hop.peer), error)
-                self.avoid.add(hop.peer)
-                return {}
-            return {
-                SessionId(held.session): HopState(held.position, held.kept_from)
-                for held in reply.sessions
-            }
-
         hops = () if self.route is None else self.route.hops
         asked = [hop for hop in hops if hop.peer not in self.avoid]
-        answers = await asyncio.gather(*map(hold_at, asked))
-        held = {
-            hop: states
-            for hop, states in zip(asked, answers, strict=True)
-            if all(session in states for session in sessions)
-        }
+        held: Held = {}
+        for hop, answer in (await repair.hold(asked, self._view.snapshot())).items():
+            if answer is None:
+                self.avoid.add(hop.peer)
+            else:
+                held |= answer
         self._answered |= {hop.peer for hop in held}
         return held
 
@@ -325,133 +290,16 @@ class Journey:
         # Before they are asked: whatever they tell of this attempt from now on counts.
         self._answered |= peers
         self._settled |= peers
-        begin = self._beginnings(route, waiting)
         try:
-            opened = await self._opener.open(
-                new,
-                route,
-                waiting,
-                begin,
-                self._use,
-                attempt=self.batch.attempt,
-                pass_rows=self._pass_rows(route, snapshot, len(waiting)),
-                snapshot=snapshot,
+            states, self._lease_s = await self._opener.open(
+                new, route, waiting, self.batch.attempt, snapshot
             )
         except NotOpened as refusal:
             self.avoid |= refusal.peers
             raise refusal.error from refusal
-        self._lease_s = max(1.0, opened.lease_s)
-        offers = opened.offers
-        if len(new) == len(route.hops):
-            agreed = agree(waiting, begin, opened)
-            offers = dict.fromkeys(offers, tuple(agreed))
-            for sequence, tokens in zip(waiting, agreed, strict=True):
-                sequence.reused_tokens = tokens
-        states = dict(held)
-        for hop in new:
-            states[hop] = {
-                sequence.session: HopState(tokens, tokens)
-                for sequence, tokens in zip(waiting, offers[hop.peer], strict=True)
-            }
-        return states
+        return held | states
 
-    def _beginnings(self, route: Route, waiting: SequenceOf[Sequence]) -> list[Beginning]:
-        """What the sequences need not compute, as far as we know."""
-        if self._use is PrefixUse.NONE:
-            return [Beginning()] * len(waiting)
-        new = [(sequence.session, sequence.ids) for sequence in waiting]
-        if self.batch.attempt:  # another one may have failed them the first time
-            return [beginnings([sequence], ())[0] for sequence in new]
-        own = dict(new)
-        return beginnings(new, [other for other in self._live(route) if other[0] not in own])
-
-    async def _lead(
-        self,
-        route: Route,
-        waiting: SequenceOf[Sequence],
-        flows: SequenceOf[tuple[HopFlow, ...]],
-        held: Held,
-    ) -> None:
-        """Tell every stage its new way, except new ones that simply send on what they compute."""
-        way = hop_messages(route)
-
-        async def lead(place: int, hop: Hop) -> None:
-            request = RouteRequest(
-                request=self._asker.number(),
-                attempt=self.batch.attempt,
-                hops=way,
-                sessions=tuple(
-                    CourseMessage(session=sequence.session, send_from=flow[place].send_from)
-                    for sequence, flow in zip(waiting, flows, strict=True)
-                ),
-            )
-            limit_s = self._config.hold_timeout_s + REACH_S
-            await self._order(hop, Kind.ROUTE, request, limit_s)
-
-        changed = [
-            (place, hop)
-            for place, hop in enumerate(route.hops)
-            if hop in held
-            or (
-                place < len(route.hops) - 1
-                and any(flow[place].send_from > flow[place].compute_from for flow in flows)
-            )
-        ]
-        await _all(lead(place, hop) for place, hop in changed)
-
-    async def _replay(
-        self,
-        route: Route,
-        waiting: SequenceOf[Sequence],
-        flows: SequenceOf[tuple[HopFlow, ...]],
-    ) -> None:
-        """Let stages send on what they have kept and the next one lacks."""
-
-        async def replay(hop: Hop, wanted: tuple[ReplayUntil, ...], tokens: int) -> None:
-            request = ReplayRequest(
-                request=self._asker.number(), attempt=self.batch.attempt, sessions=wanted
-            )
-            limit_s = self._config.hold_timeout_s + PREFILL_TOKEN_S * tokens
-            await self._order(hop, Kind.REPLAY, request, limit_s)
-
-        orders = []
-        for place, hop in enumerate(route.hops):
-            ends = {
-                sequence.session: flow[place]
-                for sequence, flow in zip(waiting, flows, strict=True)
-                if flow[place].replay_until > flow[place].send_from
-            }
-            if ends:
-                wanted = tuple(
-                    ReplayUntil(session=session, end=flow.replay_until)
-                    for session, flow in ends.items()
-                )
-                tokens = sum(flow.replay_until - flow.send_from for flow in ends.values())
-                orders.append(replay(hop, wanted, tokens))
-        await _all(orders)
-
-    async def _order(
-        self, hop: Hop, kind: Kind, request: RouteRequest | ReplayRequest, limit_s: float
-    ) -> None:
-        try:
-            reply = await self._asker.ask(hop.peer, kind, request, CourseReply, limit_s)
-        except PeerError:
-            self.avoid.add(hop.peer)
-            raise
-        if reply.refused:
-            if reply.peer:
-                other = PeerId(reply.peer)
-                self._broken |= {(hop.peer, other), (other, hop.peer)}
-            kind_of = PeerUnreachable if reply.code == PeerUnreachable.code else StageRefused
-            raise kind_of(reply.refused)
-        self._settled.add(hop.peer)
-
-    def _send_ids(
-        self,
-        route: Route,
-        waiting: SequenceOf[Sequence],
-        flows: SequenceOf[tuple[HopFlow, ...]],
-    ) -> None:
+    def _send_ids(self, route: Route, waiting: SequenceOf[Sequence], flows: Flows) -> None:
         starts = [flow[0].compute_from for flow in flows]
         rows = tuple(
             Row(s.session, start, len(s.ids) - start, self.batch.attempt, RowFlags.SAMPLE)
@@ -468,16 +316,6 @@ class Journey:
             self.batch.recoveries.resent_ids += len(ids)
         self._links.send(route.first, Frame(Kind.STEP, b"", rows, ids))
 
-    def _pass_rows(self, route: Route, snapshot: SwarmSnapshot, batch_size: int) -> int:
-        """Rows of a micro-batch."""
-        number = self._config.micro_batches
-        if not number:
-            # Float32 at most; what it is exactly, only the stages know.
-            row_bytes = 4 * self._spec.hidden_size
-            costs = hop_costs(route, snapshot, link_times(self._links, snapshot), row_bytes)
-            number = choose_micro_batches(costs, batch_size)
-        return -(-batch_size // min(number, batch_size))
-
     # Leases ---------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
@@ -492,21 +330,3 @@ class Journey:
         self._opened -= peers
         sessions = Sessions(sessions=tuple(self.batch.sequences))
         self._asker.tell(sorted(peers), Kind.CLOSE, sessions)
-
-
-async def _all(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all steps, also when one fails; then raise what the first to fail raised."""
-    results = await asyncio.gather(*steps, return_exceptions=True)
-    for result in results:
-        if result is not None:
-            raise result
-
-
-def link_times(links: Links, snapshot: SwarmSnapshot) -> dict[PeerId, float]:
-    """One-way time to each stage, in seconds, as far as known."""
-    times = {links.local_peer: 0.0}
-    for stage in snapshot.stages:
-        rtt_s = links.rtt_s(stage.peer)
-        if stage.peer not in times and rtt_s is not None:
-            times[stage.peer] = rtt_s / 2
-    return times

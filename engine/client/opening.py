@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from engine.client.asking import Asker
 from engine.client.batch import Sequence
-from engine.client.prefixes import Beginning
+from engine.client.flow import HopState
+from engine.client.prefixes import Beginning, beginnings
 from engine.config import ClientConfig
 from engine.core.errors import CacheFull, PeerError, StageRefused
 from engine.core.generation import PrefixUse
-from engine.core.ids import PeerId
+from engine.core.ids import PeerId, SessionId
+from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route
 from engine.core.snapshot import SwarmSnapshot
+from engine.planner.micro_batches import choose_micro_batches, hop_costs
 from engine.protocol.frames import Kind
 from engine.protocol.messages import (
     HopMessage,
@@ -23,6 +27,10 @@ from engine.protocol.messages import (
     SamplingMessage,
     SequenceMessage,
 )
+from engine.swarm.links import Links
+
+Held = dict[Hop, dict[SessionId, HopState]]
+"""How far stages are with each sequence."""
 
 
 class NotOpened(PeerError):
@@ -40,46 +48,74 @@ class NotOpened(PeerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """What the stages answered."""
-
-    lease_s: float
-    """The shortest."""
-    offers: dict[PeerId, tuple[int, ...]]
-    """Per stage and sequence: first tokens with which it can begin."""
-
-
-@dataclass(frozen=True, slots=True)
 class Opener:
-    """Opens sessions.
+    """Opens one batch's sessions.
 
     Args:
         asker: Asks the stages.
-        config: Time-outs.
-        model_id: The model.
+        links: Know how far the stages are.
+        config: Time-outs, and how to divide a batch.
+        spec: The model.
+        use: Whose prefixes may be taken over.
+        live: Other sequences along a route.
     """
 
     asker: Asker
+    links: Links
     config: ClientConfig
-    model_id: str
+    spec: ModelSpec
+    use: PrefixUse
+    live: Callable[[Route], list[tuple[SessionId, list[int]]]]
 
     async def open(
         self,
         hops: SequenceOf[Hop],
         route: Route,
         sequences: SequenceOf[Sequence],
-        begin: SequenceOf[Beginning],
-        use: PrefixUse,
-        *,
         attempt: int,
-        pass_rows: int,
         snapshot: SwarmSnapshot,
-    ) -> Opened:
+    ) -> tuple[Held, float]:
         """Open the sequences at some hops of a route, at all of them or not at all.
+
+        Returns:
+            How far each hop is with each sequence from the start, and the lease in seconds.
 
         Raises:
             NotOpened: One of them could not be reached, or refused.
         """
+        begin = self._beginnings(route, sequences, attempt)
+        replies = await self._ask(hops, route, sequences, begin, attempt, snapshot)
+        offers = [
+            # A stage of another version offers nothing.
+            (*reply.reused_tokens, *[0] * (len(sequences) - len(reply.reused_tokens)))
+            for reply in replies
+        ]
+        if len(hops) == len(route.hops):
+            # All are new: the least that one of them has is where the first row begins.
+            agreed = [
+                min(b.agreed_tokens([offer[place] for offer in offers]), len(s.ids) - 1)
+                for place, (s, b) in enumerate(zip(sequences, begin, strict=True))
+            ]
+            for sequence, tokens in zip(sequences, agreed, strict=True):
+                sequence.reused_tokens = tokens
+            offers = [tuple(agreed)] * len(hops)
+        states = {
+            hop: {
+                s.session: HopState(offer[place], offer[place]) for place, s in enumerate(sequences)
+            }
+            for hop, offer in zip(hops, offers, strict=True)
+        }
+        return states, max(1.0, min(reply.lease_s for reply in replies))
+
+    async def _ask(
+        self,
+        hops: SequenceOf[Hop],
+        route: Route,
+        sequences: SequenceOf[Sequence],
+        begin: SequenceOf[Beginning],
+        attempt: int,
+        snapshot: SwarmSnapshot,
+    ) -> list[OpenReply]:
         messages = tuple(
             SequenceMessage(
                 session=s.session,
@@ -94,18 +130,19 @@ class Opener:
             )
             for s, b in zip(sequences, begin, strict=True)
         )
+        pass_rows = self._pass_rows(route, snapshot, len(sequences))
         way = hop_messages(route)
 
         async def open_at(hop: Hop) -> OpenReply:
             stage = snapshot.stage(hop.peer)
             request = OpenRequest(
                 request=self.asker.number(),
-                model_id=self.model_id,
+                model_id=self.spec.model_id,
                 hops=way,
                 attempt=attempt,
                 pass_rows=pass_rows,
                 sequences=messages,
-                prefixes=use,
+                prefixes=self.use,
             )
             try:
                 reply = await self.asker.ask(
@@ -137,25 +174,29 @@ class Opener:
         if refusals:
             peers = frozenset[PeerId]().union(*(refusal.peers for refusal in refusals))
             raise NotOpened(refusals[0].error, peers) from refusals[0]
-        offers = {}
-        for hop, reply in zip(hops, replies, strict=True):
-            # A stage of another version offers nothing.
-            missing = len(sequences) - len(reply.reused_tokens)
-            offers[hop.peer] = (*reply.reused_tokens, *[0] * missing)[: len(sequences)]
-        return Opened(min((reply.lease_s for reply in replies), default=0.0), offers)
+        return replies
 
+    def _beginnings(
+        self, route: Route, sequences: SequenceOf[Sequence], attempt: int
+    ) -> list[Beginning]:
+        """What the sequences need not compute, as far as we know."""
+        if self.use is PrefixUse.NONE:
+            return [Beginning()] * len(sequences)
+        new = [(sequence.session, sequence.ids) for sequence in sequences]
+        if attempt:  # another one may have failed them the first time
+            return [beginnings([sequence], ())[0] for sequence in new]
+        own = dict(new)
+        return beginnings(new, [other for other in self.live(route) if other[0] not in own])
 
-def agree(
-    sequences: SequenceOf[Sequence], begin: SequenceOf[Beginning], opened: Opened
-) -> list[int]:
-    """Where each sequence's first row begins when all its stages are new."""
-    return [
-        min(
-            b.agreed_tokens([offer[place] for offer in opened.offers.values()]),
-            len(s.ids) - 1,
-        )
-        for place, (s, b) in enumerate(zip(sequences, begin, strict=True))
-    ]
+    def _pass_rows(self, route: Route, snapshot: SwarmSnapshot, batch_size: int) -> int:
+        """Rows of a micro-batch."""
+        number = self.config.micro_batches
+        if not number:
+            # Float32 at most; what it is exactly, only the stages know.
+            row_bytes = 4 * self.spec.hidden_size
+            costs = hop_costs(route, snapshot, link_times(self.links, snapshot), row_bytes)
+            number = choose_micro_batches(costs, batch_size)
+        return -(-batch_size // min(number, batch_size))
 
 
 def hop_messages(route: Route) -> tuple[HopMessage, ...]:
@@ -163,3 +204,13 @@ def hop_messages(route: Route) -> tuple[HopMessage, ...]:
     return tuple(
         HopMessage(peer=hop.peer, start=hop.span.start, end=hop.span.end) for hop in route.hops
     )
+
+
+def link_times(links: Links, snapshot: SwarmSnapshot) -> dict[PeerId, float]:
+    """One-way time to each stage, in seconds, as far as known."""
+    times = {links.local_peer: 0.0}
+    for stage in snapshot.stages:
+        rtt_s = links.rtt_s(stage.peer)
+        if stage.peer not in times and rtt_s is not None:
+            times[stage.peer] = rtt_s / 2
+    return times

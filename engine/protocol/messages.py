@@ -155,8 +155,6 @@ class Failed(Message):
     sessions: tuple[_U64, ...] = Field(max_length=4096)
     code: str = Field(max_length=64)
     reason: str = Field(max_length=512)
-    peer: str = Field(default="", max_length=128)
-    """Who is to blame, if it is neither the stage nor the client."""
 
 
 class StatsRequest(Message):

@@ -250,6 +250,10 @@ class Recovery:
             self._refuse(peer, kind, request, error, error.peer)
         except EngineError as error:
             self._refuse(peer, kind, request, error)
+        except Exception:
+            logger.exception("a route could not be repaired")
+            text = "Something unexpected went wrong at the stage; see its log."
+            self._refuse(peer, kind, request, StageRefused(text))
         finally:
             self._errands[peer] -= 1
             if not self._errands[peer]:
