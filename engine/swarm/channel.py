@@ -27,6 +27,8 @@ from engine.swarm.window import SendWindow
 HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 """What a stranger may send before we know who it is."""
 MAX_QUEUED_BYTES = 64 << 20
+_WRITE_BYTES = 64 << 10
+"""Written between two looks at the window."""
 _JOIN_BELOW_BYTES = 32 << 10
 _WRITE_BESIDE_ABOVE_BYTES = 128 << 10
 _OVERTAKE = 3
@@ -57,10 +59,13 @@ class Channel:
         self._overtaken_bytes = 0
         """Written since the bulk frame that is next could have been."""
         self._window = SendWindow()
+        self._reported = asyncio.Event()
         self._filled = asyncio.Event()
         self.queued_bytes = 0
         self.read_bytes = 0
         """All that has come in."""
+        self.on_read: Callable[[], None] = lambda: None
+        """Called after each piece that has."""
         self.arrival_rate = ArrivalRate()
         """How fast frames come in."""
         self.on_new_rate: Callable[[], None] = lambda: None
@@ -114,10 +119,10 @@ class Channel:
         self.queued_bytes += frame.num_bytes
         self._filled.set()
 
-    def reported(self, received_bytes: int, rate_bytes_per_s: float, rtt_s: float) -> None:
+    def reported(self, received_bytes: int, rtt_s: float, now_s: float) -> None:
         """Note what the peer has received; see `SendWindow.reported`."""
-        self._window.reported(received_bytes, rate_bytes_per_s, rtt_s)
-        self._filled.set()
+        self._window.reported(received_bytes, rtt_s, now_s)
+        self._reported.set()
 
     async def write_queued(self) -> None:
         """Write what `put` queues, for ever.
@@ -147,8 +152,7 @@ class Channel:
                 await asyncio.gather(writing, return_exceptions=True)
 
     async def _write(self, frame: Frame, wired: list[Frame]) -> None:
-        self._window.sent(sum(part.num_bytes for part in wired))
-        goes_on = bool(self._first or (self._bulk and not self._window.is_full))
+        goes_on = bool(self._first or self._bulk)
         more = [True] * (len(wired) - 1) + [goes_on]
         buffers = [
             buffer
@@ -157,7 +161,15 @@ class Channel:
         ]
         if sum(map(len, buffers)) < _JOIN_BELOW_BYTES:
             buffers = [b"".join(buffers)]  # one system call is cheaper than two
-        await self._stream.write(*buffers)
+        for buffer in buffers:
+            view = memoryview(buffer)
+            for start in range(0, len(view), _WRITE_BYTES):
+                while self._window.is_full:
+                    self._reported.clear()
+                    await self._reported.wait()
+                piece = view[start : start + _WRITE_BYTES]
+                self._window.sent(len(piece))
+                await self._stream.write(piece)
         self.queued_bytes -= frame.num_bytes
 
     def _next(self) -> Frame | None:
@@ -168,7 +180,7 @@ class Channel:
             frame = self._first.popleft()
             self._overtaken_bytes += frame.num_bytes if self._bulk else 0
             return frame
-        if not self._bulk or self._window.is_full:
+        if not self._bulk:
             return None
         frame = self._bulk.popleft()
         self._overtaken_bytes = 0
@@ -177,7 +189,7 @@ class Channel:
 
     def _is_bulks_turn(self) -> bool:
         """Whether the bulk frame that is next has let enough by."""
-        if not self._bulk or self._window.is_full:
+        if not self._bulk:
             return False
         if self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes:
             return False
@@ -206,6 +218,7 @@ class Channel:
                 f"The peer has been silent for {self._silence_limit_s:g} s."
             ) from error
         self.read_bytes += len(piece)
+        self.on_read()
         self.arrival_rate.read(began_s, now_s(), num_bytes)
         return piece
 

@@ -73,6 +73,7 @@ class IncomingLink:
             PeerUnreachable: The link broke.
             RemoteProtocolError: The peer broke the rules.
         """
+        self._channel.on_read = self._report
         await run_until_first_ends(
             self._channel.write_queued(), self._read(deliver), self._show_life()
         )
@@ -116,9 +117,6 @@ class IncomingLink:
         limits = FrameLimits()
         while True:
             frame = await self._channel.read(limits)
-            unreported = self._channel.read_bytes - self._reported_bytes
-            if unreported >= report_bytes(self._channel.arrival_rate.bytes_per_s):
-                self._pong(0)
             if frame.kind is Kind.PING:
                 self._pong(parse(frame, Ping).sequence)
             elif frame.kind is Kind.REFERENCE:
@@ -127,6 +125,12 @@ class IncomingLink:
                 raise RemoteProtocolError(f"The peer sent an unexpected {frame.kind.name} frame.")
             else:
                 deliver(self.peer, await self._codec.decode(frame))
+
+    def _report(self) -> None:
+        """Tell the sender what has come, so that it sends on."""
+        unreported = self._channel.read_bytes - self._reported_bytes
+        if unreported >= report_bytes(self._channel.arrival_rate.bytes_per_s):
+            self._pong(0)
 
     async def _show_life(self) -> None:
         # Not only in answer to pings: those wait behind large frames on a slow line.

@@ -202,7 +202,8 @@ class OutgoingLink:
                 self._rtts_s.append(rtt_s)
                 if pong.unix_s:
                     self.clock_offset_s = self._clock.unix_s() - rtt_s / 2 - pong.unix_s
-            channel.reported(pong.received_bytes, pong.received_bytes_per_s, min(self._rtts_s))
+            now_s = self._clock.monotonic_s()
+            channel.reported(pong.received_bytes, min(self._rtts_s), now_s)
 
     async def _ping(self, channel: Channel) -> None:
         sequence = 0

@@ -1,18 +1,23 @@
-"""How much prefill may be on its way to a peer at once. Pure.
+"""How many bytes may be on their way to a peer at once. Pure.
 
-Between our queue and the peer lie buffers of libp2p and TCP that would take megabytes, and a frame
-that decodes cannot overtake there. So prefill leaves only while the line needs it to stay busy: what
-travels in one round trip, and a little more.
+Between our queue and the peer lie buffers of libp2p and TCP that would take megabytes. A frame that
+decodes cannot overtake there, and once they overflow, TCP halves its speed. So frames leave only
+while the line needs them to stay busy: what it carries in one round trip, and a little more.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 _MIN_REPORT_BYTES: Final = 32 << 10
 _REPORT_EVERY_S: Final = 0.005
 _UNKNOWN_RATE_BYTES: Final = 2 << 20
-_SLACK: Final = 1.25
+_SPAN_S: Final = 0.05
+"""Rates are taken over at least this long: single reports come in bursts."""
+_REMEMBER_S: Final = 10.0
+_GROWTH_REPORTS: Final = 3
+"""What may be on its way beyond a round trip's worth: lets the rate grow to what the line carries."""
 
 
 def report_bytes(rate_bytes_per_s: float) -> int:
@@ -33,6 +38,8 @@ class SendWindow:
         self._sent_bytes = 0
         self._received_bytes = 0
         self._limit_bytes = _UNKNOWN_RATE_BYTES
+        self._since: tuple[float, int] | None = None
+        self._rates: deque[tuple[float, float]] = deque()
 
     @property
     def is_full(self) -> bool:
@@ -43,16 +50,30 @@ class SendWindow:
         """Note what has left."""
         self._sent_bytes += num_bytes
 
-    def reported(self, received_bytes: int, rate_bytes_per_s: float, rtt_s: float) -> None:
+    def reported(self, received_bytes: int, rtt_s: float, now_s: float) -> None:
         """Note what the receiver says.
 
         Args:
             received_bytes: All that has come since the stream began. Only ever grows, and is never
                 more than has left, whatever a peer says.
-            rate_bytes_per_s: At which large frames arrive; 0 while unknown.
             rtt_s: The shortest round trip of late.
+            now_s: When it was said.
         """
-        self._received_bytes = min(max(self._received_bytes, received_bytes), self._sent_bytes)
-        if rate_bytes_per_s:
-            in_flight = _SLACK * rate_bytes_per_s * rtt_s
-            self._limit_bytes = int(in_flight) + 3 * report_bytes(rate_bytes_per_s)
+        received_bytes = min(max(self._received_bytes, received_bytes), self._sent_bytes)
+        self._received_bytes = received_bytes
+        if self._since is None:
+            self._since = now_s, received_bytes
+            return
+        since_s, before_bytes = self._since
+        if now_s - since_s < max(_SPAN_S, rtt_s):
+            return
+        self._since = now_s, received_bytes
+        rate = (received_bytes - before_bytes) / (now_s - since_s)
+        # The highest of late: a sender that has little to send sees less than the line carries.
+        while self._rates and (self._rates[0][0] < now_s - _REMEMBER_S):
+            self._rates.popleft()
+        while self._rates and self._rates[-1][1] <= rate:
+            self._rates.pop()
+        self._rates.append((now_s, rate))
+        best = self._rates[0][1]
+        self._limit_bytes = int(best * rtt_s) + _GROWTH_REPORTS * report_bytes(best)

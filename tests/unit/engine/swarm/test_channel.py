@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -92,36 +93,64 @@ async def test_prefill_keeps_a_share_of_a_full_line():
     assert 5 < order.index((1, 100)) < 20
 
 
-async def test_prefill_waits_for_the_peer_to_receive_what_has_left_and_decoding_does_not():
-    line = Line()
-    channel = Channel(line, 1.0)
-    channel.reported(0, 2.5e6, 0.1)
-    writing_task = asyncio.create_task(channel.write_queued())
-    for _ in range(100):
-        channel.put(step(1, 10_000))
-    await asyncio.sleep(0.05)
-    first = len(line.frames)
-    assert first * 40_000 < 2.5e6 * 0.1 * 1.25 + 3 * 32_768 + 2 * 40_100
-    assert first * 40_000 > 2.5e6 * 0.1
-    channel.put(step(2, 1))
-    await asyncio.sleep(0.05)
-    assert [frame.rows[0].session for frame in line.frames[first:]] == [2]
-    while channel.queued_bytes:
-        channel.reported(sum(frame.num_bytes for frame in line.frames), 2.5e6, 0.1)
-        await asyncio.sleep(0)
-    assert len(line.frames) == 101
-    writing_task.cancel()
+@dataclass(slots=True)
+class SlowLine:
+    """Carries what is written at a rate, and reports what has arrived a round trip later."""
+
+    channel: Channel | None = None
+    rate_bytes_per_s: float = 2.4e6
+    rtt_s: float = 0.2
+    written: list[tuple[float, int]] = field(default_factory=list)
+    arrived_bytes: float = 0.0
+    most_on_its_way: float = 0.0
+    now_s: float = 0.0
+
+    async def write(self, *buffers: bytes | memoryview) -> None:
+        self.written.append((self.now_s, sum(map(len, buffers))))
+
+    async def read_exactly(self, num_bytes: int) -> bytes:
+        raise AssertionError("nothing is read here")
+
+    def close(self) -> None: ...
+
+    def tick(self, step_s: float) -> None:
+        self.now_s += step_s
+        total = sum(size for _, size in self.written)
+        self.most_on_its_way = max(self.most_on_its_way, total - self.arrived_bytes)
+        reachable = sum(size for at, size in self.written if at + self.rtt_s <= self.now_s)
+        self.arrived_bytes = min(reachable, self.arrived_bytes + self.rate_bytes_per_s * step_s)
+        self.channel.reported(int(self.arrived_bytes), self.rtt_s, self.now_s)
+
+
+async def test_full_line_stays_full_without_more_on_its_way_than_a_round_trip_needs():
+    line = SlowLine()
+    line.channel = channel = Channel(line, 1.0)
+    task = asyncio.create_task(channel.write_queued())
+    carried = []
+    for tick in range(1200):
+        while channel.queued_bytes < 1 << 20:
+            channel.put(step(1, 20_000))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        if tick == 600:
+            line.most_on_its_way = 0.0
+        line.tick(0.01)
+        carried.append(line.arrived_bytes)
+    assert (carried[-1] - carried[600]) / 5.99 > 0.95 * line.rate_bytes_per_s
+    assert line.most_on_its_way < line.rate_bytes_per_s * line.rtt_s + 200_000
+    task.cancel()
 
 
 async def test_peer_cannot_report_more_than_it_was_sent():
     line = Line()
     channel = Channel(line, 1.0)
-    channel.reported(1 << 40, 2.5e6, 0.1)
+    channel.reported(1 << 40, 0.1, 0.0)
+    channel.reported(1 << 41, 0.1, 1.0)
     for _ in range(100):
         channel.put(step(1, 10_000))
     writing_task = asyncio.create_task(channel.write_queued())
     await asyncio.sleep(0.05)
-    assert len(line.frames) < 20
+    assert len(line.frames) < 100
     writing_task.cancel()
 
 
