@@ -52,6 +52,8 @@ class LocalSwarm:
         self.network = MemoryNetwork()
         self.spec: ModelSpec = read_spec(directory, "tiny@0")
         self.stages: list[LocalStage] = []
+        self.others: tuple[StageInfo, ...] = ()
+        """Stages that a test speaks for."""
         self.hidden: set[PeerId] = set()
         """Stages that no client hears of."""
         self._directory = directory
@@ -76,7 +78,7 @@ class LocalSwarm:
             for stage in self.stages
             if not stage.serving.done() and stage.peer not in self.hidden
         )
-        return SwarmSnapshot("tiny@0", self.spec.num_hidden_layers, infos)
+        return SwarmSnapshot("tiny@0", self.spec.num_hidden_layers, (*infos, *self.others))
 
     async def refresh(self) -> SwarmSnapshot:
         """There is nothing to wait for."""

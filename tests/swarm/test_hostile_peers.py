@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from engine.protocol.frames import Codec, Dtype, Frame, Kind, Row, RowFlags
 from engine.protocol.messages import (
     Failed,
     HopMessage,
+    Message,
     OpenReply,
     OpenRequest,
     SamplingMessage,
@@ -27,6 +29,16 @@ from engine.protocol.messages import (
     parse,
 )
 from engine.protocol.prefixes import digests
+from engine.protocol.recovery import (
+    CourseMessage,
+    CourseReply,
+    HoldReply,
+    HoldRequest,
+    ReplayRequest,
+    ReplayUntil,
+    RouteRequest,
+)
+from engine.server.sessions import MAX_REPLAYS
 from engine.swarm.links import Links
 from tests.support.local_swarm import FAST, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
@@ -296,3 +308,112 @@ async def test_rounded_rows_of_a_session_that_does_not_allow_them_drop_the_peer(
         await asyncio.wait_for(lost.get(), 5)
         assert "rounded" in swarm.stages[0].links.gate.ban_reason(PeerId("upstream"))
         assert tokens.empty()
+
+
+class Asking:
+    """A node that speaks the repair messages by hand."""
+
+    def __init__(self, links: Links, stage: PeerId = STAGE) -> None:
+        self._links = links
+        self._stage = stage
+        self._answers: asyncio.Queue[Frame] = asyncio.Queue()
+        links.on(
+            [Kind.OPENED, Kind.HELD, Kind.ROUTED, Kind.REPLAYED],
+            lambda _, frame: self._answers.put_nowait(frame),
+        )
+
+    async def hold(self, attempt: int) -> HoldReply:
+        request = HoldRequest(request=1, attempt=attempt, sessions=(SESSION,))
+        return parse(await self._ask(Kind.HOLD, request), HoldReply)
+
+    async def lead(self, attempt: int, *hops: HopMessage) -> CourseReply:
+        sessions = (CourseMessage(session=SESSION, send_from=0),)
+        request = RouteRequest(request=1, attempt=attempt, hops=hops, sessions=sessions)
+        return parse(await self._ask(Kind.ROUTE, request), CourseReply)
+
+    async def replay(self, attempt: int, end: int) -> CourseReply:
+        sessions = (ReplayUntil(session=SESSION, end=end),)
+        request = ReplayRequest(request=1, attempt=attempt, sessions=sessions)
+        return parse(await self._ask(Kind.REPLAY, request), CourseReply)
+
+    async def open(self, *hops: HopMessage) -> None:
+        request = OpenRequest(
+            request=1, model_id="tiny@0", hops=hops, sequences=(sequence(SESSION),)
+        )
+        assert not parse(await self._ask(Kind.OPEN, request), OpenReply).refused
+
+    async def _ask(self, kind: Kind, message: Message) -> Frame:
+        self._links.send(self._stage, message_frame(kind, message))
+        return await asyncio.wait_for(self._answers.get(), 5)
+
+
+async def test_stranger_cannot_hold_lead_or_replay_the_session_of_another(
+    swarm: LocalSwarm,
+) -> None:
+    owner = await open_session(swarm, "rightful")
+    tokens: asyncio.Queue[Frame] = asyncio.Queue()
+    owner.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
+    thief = Asking(await swarm.node("leading"))
+    assert not (await thief.hold(5)).sessions
+    assert (await thief.lead(0, HopMessage(peer=STAGE, start=0, end=4))).refused
+    assert (await thief.replay(0, 0)).refused
+    owner.send(STAGE, step(0, [1, 2, 3]))
+    answer = await asyncio.wait_for(tokens.get(), 5)
+    assert [(row.position, row.attempt) for row in answer.rows] == [(3, 0)]
+    assert not (await Asking(owner).lead(0, HopMessage(peer=STAGE, start=0, end=4))).refused
+    owner.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
+async def test_owner_that_asks_for_the_same_replay_over_and_over_is_refused(tiny: Path) -> None:
+    async with local_swarm(tiny, Span(0, 2)) as swarm:
+        victim = await swarm.node("victim")
+        rows: list[Row] = []
+        victim.on([Kind.STEP], lambda _, frame: rows.extend(frame.rows))
+        hops = (HopMessage(peer=STAGE, start=0, end=2), HopMessage(peer="victim", start=2, end=4))
+        owner = await swarm.node("replaying")
+        asking = Asking(owner)
+        await asking.open(*hops)
+        owner.send(STAGE, step(0, [1] * 10))
+        async with asyncio.timeout(5):
+            while not rows:
+                await asyncio.sleep(0.01)
+        replayed = 0
+        for attempt in range(1, 60):
+            (held,) = (await asking.hold(attempt)).sessions
+            assert (held.position, held.kept_from) == (10, 0)
+            assert not (await asking.lead(attempt, *hops)).refused
+            assert (await asking.replay(attempt, 11)).refused, "more than there is"
+            replayed += not (await asking.replay(attempt, 10)).refused
+        assert replayed == MAX_REPLAYS
+        async with asyncio.timeout(5):
+            while len(rows) < 1 + MAX_REPLAYS:
+                await asyncio.sleep(0.01)
+        assert [row.attempt for row in rows] == list(range(1 + MAX_REPLAYS))
+
+
+async def test_stage_that_sends_wrong_shapes_is_routed_around(tiny: Path) -> None:
+    async with local_swarm(tiny, Span(0, 2), Span(2, 4)) as swarm:
+        honest = await swarm.add_client("honest")
+        params = [SamplingParams(max_new_tokens=5)]
+        expected = await collect(honest, [[1, 2, 3]], params)
+        liar = await swarm.node("a-liar")
+        lies = 0
+
+        def let_in(peer: PeerId, frame: Frame) -> None:
+            reply = OpenReply(request=parse(frame, OpenRequest).request, lease_s=30)
+            liar.send(peer, message_frame(Kind.OPENED, reply))
+
+        def lie(_: PeerId, frame: Frame) -> None:
+            nonlocal lies
+            lies += 1
+            hidden = bytes(len(frame.ids) * 63 * 4)
+            lie = Frame(Kind.STEP, hidden, frame.rows, frame.ids, Dtype.FLOAT32, 63)
+            liar.send(PeerId("s1"), lie)
+
+        liar.on([Kind.OPEN], let_in)
+        liar.on([Kind.STEP], lie)
+        info = replace(swarm.snapshot().stages[0], peer=liar.local_peer)
+        swarm.others = (info,)
+        (events,) = await collect(await swarm.add_client("lied-to"), [[1, 2, 3]], params)
+        assert lies == 1
+        assert [events] == expected

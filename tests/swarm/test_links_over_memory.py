@@ -105,6 +105,17 @@ async def test_cut_link_is_noticed_at_once_by_both_and_works_again_after():
         assert len(swarm[ALICE].lost) == len(swarm[BOB].lost) == 1
 
 
+async def test_link_that_was_up_may_be_used_again_at_once_after_it_broke():
+    async with memory_swarm(ALICE, BOB) as swarm:
+        swarm[ALICE].links.send(BOB, step())
+        await eventually(lambda: swarm[BOB].got)
+        swarm.network.cut(ALICE, BOB)
+        swarm.network.heal(ALICE, BOB)
+        await eventually(lambda: swarm[ALICE].lost)
+        swarm[ALICE].links.send(BOB, step(9))
+        await eventually(lambda: swarm[BOB].got[-1][1].rows[0].position == 9)
+
+
 async def test_silent_link_is_noticed_within_its_limit():
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)

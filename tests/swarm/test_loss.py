@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -295,6 +297,24 @@ async def test_without_a_spare_the_answer_goes_on_when_the_stage_returns(
     assert await generate(client, at(12, vanish)) == undisturbed
     once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
     assert all(counted.computed(index) <= once + 16 for index in range(3))
+
+
+async def test_stage_that_hangs_without_losing_its_links_is_replaced(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    hasty = PATIENT.model_copy(update={"step_timeout_s": 1.5})
+    _, client = await newcomer(swarm, "hanging", hasty)
+    worker = swarm.stages[1].worker.pid
+
+    def hang() -> None:
+        os.kill(worker, signal.SIGSTOP)
+        swarm.hidden = set()
+
+    try:
+        assert await generate(client, at(10, hang)) == undisturbed
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert client.recoveries.stages_replaced == 1
 
 
 async def test_stage_without_a_record_lets_the_one_before_it_compute_again(
