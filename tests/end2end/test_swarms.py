@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from engine.client.client import Client
+from engine.core.generation import TokenEvent
+from engine.core.sampling_params import SamplingParams
 from engine.localapi.client import ApiFailed
 from engine.swarm import invites
-from tests.support.real_engine import RealEngine, eventually, real_engine
+from tests.support.real_engine import RealEngine, eventually, real_engine, swarm_client
 from tests.support.tiny_models import save_tiny
 
 pytestmark = pytest.mark.end2end
@@ -78,6 +83,37 @@ def test_newcomer_takes_the_missing_blocks_and_the_swarm_answers_until_it_leaves
             member.api.call("POST", "/shoal/v1/swarm/leave")
             assert member.status()["swarm"] is None
             founder.wait(lambda status: not status["can_chat"], timeout_s=15)
+
+
+async def test_answer_outlives_a_killed_engine_and_the_clients_own_network_process(
+    founder: RealEngine, tmp_path: Path
+) -> None:
+    invite = invite_of(founder)
+    half = ("--blocks", "2:4", "--invite", invite)
+    with real_engine(tmp_path / "one", *half) as one, real_engine(tmp_path / "two", *half) as two:
+        for engine in (one, two):
+            engine.wait_state("idle")
+        async with swarm_client(tmp_path / "client", invite) as (client, _):
+            expected = [event.id async for event in answer(client)]
+            used = [hop.peer for hop in client.route().hops]
+            engines = {engine.status()["peer_id"]: engine for engine in (one, two)}
+            got = []
+            async for event in answer(client):
+                got.append(event.id)
+                if len(got) == 15:
+                    os.kill(engines[used[1]].process.pid, signal.SIGKILL)
+                if len(got) == 40:
+                    (p2pd,) = [c for c in psutil.Process().children() if "p2pd" in c.name()]
+                    p2pd.kill()
+            assert got == expected
+            assert len(client.recoveries.seconds) >= 2
+
+
+async def answer(client: Client) -> AsyncIterator[TokenEvent]:
+    """One greedy answer of 60 tokens."""
+    params = SamplingParams(max_new_tokens=60)
+    async for _, event in client.generate([[5, 6, 7]], [params]):
+        yield event
 
 
 def test_membership_survives_a_restart(tiny: str, tmp_path: Path) -> None:
