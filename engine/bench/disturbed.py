@@ -46,8 +46,14 @@ class Disturbance(BaseModel):
     reference: str
     """Where the undisturbed ids come from."""
     kills: int
-    recoveries_s: list[float]
-    """The pause between two tokens around each kill, as the client saw it."""
+    pauses_s: list[float]
+    """The longest one between two tokens after each kill, as the client saw it."""
+    recoveries: int
+    recovery_s_max: float | None
+    """From noticing a loss to the next token; the median stands with the run."""
+    resent_ids: int
+    """Ids that the client sent to first stages again."""
+    stages_replaced: int
     seconds: list[float]
     """Each generation's whole time."""
 
@@ -57,7 +63,12 @@ class _Tally:
     measured: list[Measured] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     kills: int = 0
-    recoveries_s: list[float] = field(default_factory=list)
+    pauses_s: list[float] = field(default_factory=list)
+
+    @property
+    def recoveries_s(self) -> list[float]:
+        """From noticing a loss to the next token."""
+        return [seconds for measured in self.measured for seconds in measured.recoveries_s]
 
 
 def draw_kills(bench: SwarmBench, generations: int) -> list[Kill]:
@@ -141,7 +152,11 @@ def _summary(tally: _Tally, reference: Measured, generations: int, is_local: boo
         errors=list(dict.fromkeys(tally.errors)),
         reference="local" if is_local else "first generation",
         kills=tally.kills,
-        recoveries_s=tally.recoveries_s,
+        pauses_s=tally.pauses_s,
+        recoveries=len(tally.recoveries_s),
+        recovery_s_max=max(tally.recoveries_s, default=None),
+        resent_ids=sum(measured.resent_ids for measured in tally.measured),
+        stages_replaced=sum(measured.stages_replaced for measured in tally.measured),
         seconds=[
             max(times[-1] for times in measured.arrivals_s) - measured.started_s
             for measured in tally.measured
@@ -170,7 +185,7 @@ async def _generate(bed: Bed, question: Question, kills: Sequence[Kill], tally: 
         tally.errors.append(str(error))
     else:
         tally.measured.append(measured)
-        tally.recoveries_s += recoveries_s(measured)
+        tally.pauses_s += pauses_s(measured)
     finally:
         await asyncio.gather(*killing)
     tally.kills += len(victims)
@@ -192,7 +207,7 @@ def _victim(bed: Bed, span: Span, peers_in_use: Sequence[str]) -> Member:
     return next((m for m in members if m.peer in peers_in_use), members[0])
 
 
-def recoveries_s(measured: Measured) -> list[float]:
+def pauses_s(measured: Measured) -> list[float]:
     """The longest pause between two tokens of any sequences after each moment that was noted."""
     arrivals_s = sorted(itertools.chain.from_iterable(measured.arrivals_s))
     bounds_s = [*measured.reached_s, float("inf")]

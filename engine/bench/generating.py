@@ -48,6 +48,9 @@ class GenerationWatch:
         prefilling, num_tokens = len(question.prompts), 0
         steady: asyncio.Task[Counters] | None = None
         hidden_bytes = self._links.hidden_bytes
+        recoveries = self._client.recoveries
+        recoveries.seconds.clear()
+        resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
         started_s = self._clock.monotonic_s()
         events = self._client.generate(question.prompts, params, question.prefixes)
         async for index, event in events:
@@ -73,6 +76,9 @@ class GenerationWatch:
             after=await self._counters(route) if steady else None,
             reached_s=tuple(reached_s),
             hidden_bytes=self._links.hidden_bytes - hidden_bytes,
+            recoveries_s=tuple(recoveries.seconds),
+            resent_ids=recoveries.resent_ids - resent_ids,
+            stages_replaced=recoveries.stages_replaced - replaced,
         )
 
     def _peers_in_use(self) -> list[str]:

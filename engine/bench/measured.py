@@ -48,6 +48,12 @@ class Measured(BaseModel):
     """When as many tokens had come as the question's `notify_at` says."""
     hidden_bytes: int = 0
     """Of hidden states that the client sent or took meanwhile: there should be none."""
+    recoveries_s: tuple[float, ...] = ()
+    """From noticing a loss to the next token, each."""
+    resent_ids: int = 0
+    """Ids that went to first stages again."""
+    stages_replaced: int = 0
+    """Stages whose place others took."""
 
 
 class Crowded(BaseModel):

@@ -55,8 +55,14 @@ def _disturbance(found: Disturbance) -> Iterator[str]:
         f"{found.equal} of {found.generations} generations gave the ids of the undisturbed one "
         f"({found.reference}); {found.failed} ended with an error, {found.kills} stages were killed."
     )
-    if found.recoveries_s:
-        yield f"pauses around kills, s: {_numbers(sorted(found.recoveries_s), 2)}"
+    if found.recovery_s_max is not None:
+        yield (
+            f"{found.recoveries} recoveries from noticing to the next token, the longest "
+            f"{found.recovery_s_max:.2f} s; {found.stages_replaced} stages were replaced and "
+            f"{found.resent_ids} ids sent again."
+        )
+    if found.pauses_s:
+        yield f"pauses between two tokens after kills, s: {_numbers(sorted(found.pauses_s), 2)}"
     yield from (f"error: {error}" for error in found.errors)
 
 
@@ -121,6 +127,10 @@ def _latency_bound(run: Run) -> str:
     return "–" if limit is None else f"{limit:.1f}"
 
 
+def _recovery(run: Run) -> str:
+    return "–" if run.recovery_s_median is None else f"{run.recovery_s_median:.2f}"
+
+
 _ROWS = (
     ("", _name),
     ("batch", _batch),
@@ -147,5 +157,6 @@ _ROWS = (
     ("bytes of hidden states, client", lambda run: str(run.client_activation_bytes)),
     ("bound, tokens/s", _bound),
     ("by the ring's delay, tokens/s", _latency_bound),
+    ("recovery, median, s", _recovery),
     ("ids, SHA-256", lambda run: run.ids_sha256[:12]),
 )

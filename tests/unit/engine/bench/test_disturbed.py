@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from engine.bench.disturbed import count_generations, draw_kills, recoveries_s, spare_spans
+from engine.bench.disturbed import count_generations, draw_kills, pauses_s, spare_spans
 from engine.bench.measured import Measured
 from engine.bench.report import tokens_per_s
 from engine.bench.request import SwarmBench
@@ -49,7 +49,7 @@ def test_the_pause_around_each_kill_is_the_longest_after_it():
     measured = Measured(
         started_s=0.0, arrivals_s=arrivals_s, ids_sha256="a", reached_s=(1.5, 5.5, 9.5)
     )
-    assert recoveries_s(measured) == [2.5, 3.5, 0.0]
+    assert pauses_s(measured) == [2.5, 3.5, 0.0]
 
 
 def test_sequences_that_never_decode_together_count_by_their_whole_time():
