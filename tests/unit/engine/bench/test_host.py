@@ -1,6 +1,7 @@
 """The bench's host as a program: it speaks lines, and nothing that it started outlives it."""
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -50,9 +51,11 @@ for line in sys.stdin:
 
 def wait_until_dead(pid: int) -> None:
     deadline_s = time.monotonic() + 5
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        while process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
 
 
 async def test_a_killed_program_takes_its_children_along_and_another_can_be_started(tmp_path):
