@@ -13,6 +13,7 @@ from engine import config
 from engine.cli.checks import Check, fail, ok, warn
 from engine.cli.quantities import shown_bytes
 from engine.core.errors import EngineError
+from engine.core.reach import Reach
 from engine.localapi.client import ApiClient
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import EngineState, EngineStatus
@@ -91,7 +92,19 @@ def engine(home: Home) -> Sequence[Check]:
     found = f"process {ready.pid} at {ready.url}: {status.state}"
     if status.state in (EngineState.ERROR, EngineState.OFFLINE):
         return [warn("Engine", found, status.reason or f"See {home.log_file}.")]
-    return [ok("Engine", found)]
+    return [ok("Engine", found), *_reach(status)]
+
+
+def _reach(status: EngineStatus) -> Sequence[Check]:
+    if status.reachability is Reach.OUTBOUND_ONLY:
+        advice = (
+            "Forward a port of your router to this computer (--listen /ip4/0.0.0.0/tcp/PORT), or "
+            "wait for a member that others can connect to: it relays by itself."
+        )
+        return [warn("Reached", "by nobody: no connections come in, and no relay is found", advice)]
+    if status.reachability is Reach.RELAYED:
+        return [ok("Reached", f"through {status.relays} of the swarm's members")]
+    return [ok("Reached", "directly")] if status.reachability is Reach.DIRECT else []
 
 
 def _nearest_existing(path: Path) -> Path:

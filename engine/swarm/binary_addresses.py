@@ -17,14 +17,16 @@ _P2P = b"\xa5\x03"
 _CIRCUIT = b"\xa2\x02"
 
 
-def to_bytes(address: str) -> bytes:
-    """Encode a plain or a circuit address."""
-    if not is_circuit(address):
-        return _plain(address)
-    base, relay = split_peer(address.removesuffix("/p2p-circuit"))
-    assert relay is not None
-    peer: bytes = PeerID.from_base58(relay).to_bytes()
-    return _plain(base) + _P2P + bytes([len(peer)]) + peer + _CIRCUIT
+def to_bytes(address: str) -> bytes | None:
+    """Encode a plain or a circuit address; None for one that cannot be, as others may give us."""
+    with suppress(exceptions.Error, ValueError):
+        if not is_circuit(address):
+            return _plain(address)
+        base, relay = split_peer(address.removesuffix("/p2p-circuit"))
+        assert relay is not None
+        peer: bytes = PeerID.from_base58(relay).to_bytes()
+        return _plain(base) + _P2P + bytes([len(peer)]) + peer + _CIRCUIT
+    return None
 
 
 def from_bytes(data: bytes) -> str | None:

@@ -168,7 +168,7 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         request = p2pd_pb2.Request(
             type=p2pd_pb2.Request.CONNECT,
             connect=p2pd_pb2.ConnectRequest(
-                peer=peer.to_bytes(), addrs=[to_bytes(address) for address in addresses]
+                peer=peer.to_bytes(), addrs=list(filter(None, map(to_bytes, addresses)))
             ),
         )
         _, _, writer = await self._ask(request)

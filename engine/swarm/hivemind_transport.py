@@ -16,8 +16,9 @@ from engine.core.ids import PeerId, short
 from engine.core.reach import LinkPath, Reach
 from engine.swarm.addresses import is_plain, is_public, relay_of
 from engine.swarm.moving_stream import TOKEN_BYTES, MovingStream, refuse
-from engine.swarm.peer import Connections, SwarmPeer
+from engine.swarm.peer import SwarmPeer
 from engine.swarm.transport import ByteStream, StreamHandler
+from engine.swarm.upkeep import Connections
 
 _logger = logging.getLogger(__name__)
 

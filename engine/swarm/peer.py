@@ -15,7 +15,7 @@ from engine.core.clock import Clock, SystemClock
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
 from engine.core.reach import Reach
-from engine.swarm import bootstrap, relay_pulse
+from engine.swarm import bootstrap
 from engine.swarm.addresses import is_plain, is_public, port_of, split_peer
 from engine.swarm.daemon import Daemon
 from engine.swarm.dht import Dht
@@ -24,24 +24,14 @@ from engine.swarm.dial_back import DialBack
 from engine.swarm.identity import Identity, load_or_create
 from engine.swarm.reachability import Reachability, outbound_addresses
 from engine.swarm.record_guard import RecordGuard
+from engine.swarm.upkeep import Connections, Upkeep
 
 _logger = logging.getLogger(__name__)
 
 LOOPBACK = ("/ip4/127.0.0.1/tcp/0",)
 EVERY_INTERFACE = ("/ip4/0.0.0.0/tcp/0",)
-_KEEP_INTERVAL_S = 10.0
-_WATCH_INTERVAL_S = 2.0
-_PULSE_INTERVAL_S = 1.5
-_MAPPING_WAIT_S = 3.0
-"""How long a router may take to open a port for us, before we ask again whether it has."""
-_FIRST_CHECKS_S = 60.0
-_CHECK_INTERVAL_S = 600.0
-_MORE_STARTS = 3
-"""Until p2pd's relay service is the right one."""
 
 StreamCallback = Any  # hivemind's (StreamInfo, StreamReader, StreamWriter) -> coroutine
-Connections = Mapping[PeerId, tuple[str, ...]]
-"""The far ends' addresses of the open connections, per peer."""
 
 
 class SwarmPeer:
@@ -70,13 +60,13 @@ class SwarmPeer:
         self._addresses: tuple[str, ...] = ()
         self._keeps_records = not client_mode
         self._handlers: dict[str, StreamCallback] = {}
-        self._watchers: list[Callable[[Connections], Awaitable[None]]] = []
+        self._upkeep = Upkeep(self, config, clock)
         self._tasks: list[asyncio.Task[None]] = []
-        self._reachability = Reachability(config, listen, clock)
+        self.reachability = Reachability(config, listen, clock)
         self._bootstrap_peers = {
             peer: (base,) for base, peer in map(split_peer, initial_peers) if peer is not None
         }
-        if self._reachability.mode is not Reach.LOCAL:
+        if self.reachability.mode is not Reach.LOCAL:
             self._handlers[CHECK_PROTOCOL] = DialBack(lambda: self.daemon, clock).handle
         self.clock_offset_s: float | None = None
         """Our clock minus the bootstrap peers' median, when last bootstrapped."""
@@ -123,7 +113,7 @@ class SwarmPeer:
         peer.offer_relays({})
         await peer._launch(must_join=True)
         try:
-            await peer._settle()
+            await peer._upkeep.settle()
         except BaseException:
             await peer.stop()
             raise
@@ -140,26 +130,41 @@ class SwarmPeer:
 
     def announce_addresses(self) -> tuple[str, ...]:
         """The same without `/p2p/`, as announcements carry them; circuit addresses too."""
-        return self._reachability.announced(self._addresses)
+        return self.reachability.announced(self._addresses)
+
+    @property
+    def visible_addresses(self) -> tuple[str, ...]:
+        """Plain addresses of p2pd, whether others reach us there or not."""
+        return self._addresses
+
+    @property
+    def known_peers(self) -> frozenset[PeerId]:
+        """Peers that we may ask something: the bootstrap peers, and those of the DHT."""
+        return frozenset({*self._bootstrap_peers, *self.dht.peers}) - {self.peer_id}
+
+    @property
+    def is_first(self) -> bool:
+        """Whether we know no bootstrap peer: solo, or the first of a swarm."""
+        return not self._initial_peers
 
     @property
     def reach(self) -> Reach:
         """Whether others can connect to us."""
-        return self._reachability.reach
+        return self.reachability.reach
 
     @property
     def num_relays(self) -> int:
         """Relays that hold a slot for us."""
-        return len(self._reachability.slots.relays)
+        return len(self.reachability.slots.relays)
 
     @property
     def relays(self) -> bool:
         """Whether outbound-only peers may count on us as a relay."""
-        return self._reachability.relays
+        return self.reachability.relays
 
     def offer_relays(self, relays: Mapping[PeerId, Sequence[str]]) -> None:
         """Know of peers that can relay, beside the bootstrap peers, and their addresses."""
-        self._reachability.slots.offer(
+        self.reachability.slots.offer(
             {
                 peer: addresses
                 for peer, addresses in {**self._bootstrap_peers, **relays}.items()
@@ -169,7 +174,7 @@ class SwarmPeer:
 
     def watch_connections(self, callback: Callable[[Connections], Awaitable[None]]) -> None:
         """Let `callback` have the open connections every few seconds."""
-        self._watchers.append(callback)
+        self._upkeep.watchers.append(callback)
 
     @property
     def refused_records(self) -> int:
@@ -255,8 +260,8 @@ class SwarmPeer:
             await daemon.stop()
 
     async def _launch(self, *, must_join: bool) -> None:
-        mode = self._reachability.mode
-        self._reachability.slots.clear()
+        mode = self.reachability.mode
+        self.reachability.slots.clear()
         # Others could not ask us anything: our part of the DHT would be lost to them.
         self._keeps_records = not self._client_mode and mode is not Reach.OUTBOUND_ONLY
         listen: tuple[str, ...] = self._listen
@@ -282,13 +287,10 @@ class SwarmPeer:
         except BaseException:
             await self.stop()
             raise
-        self._tasks = [asyncio.create_task(self._keep_in_touch(), name="swarm-peer")]
-        if mode is not Reach.LOCAL:
-            self._tasks.append(asyncio.create_task(self._watch(), name="connections"))
-            self._tasks.append(asyncio.create_task(self._watch_relays(), name="relays"))
+        self._tasks = self._upkeep.start()
 
     async def _start_dht(self) -> None:
-        await self._read_addresses()
+        await self.read_addresses()
         self._keep_port()
         self._dht = await Dht.start(
             self.daemon,
@@ -299,7 +301,12 @@ class SwarmPeer:
         for protocol, handler in self._handlers.items():
             await self.daemon.add_binary_stream_handler(protocol, handler)
 
-    async def _read_addresses(self) -> None:
+    async def read_addresses(self) -> None:
+        """Learn from p2pd at which addresses it can be seen.
+
+        Raises:
+            PeerUnreachable: It is gone.
+        """
         plain = await self.daemon.visible_addresses()
         self._addresses = tuple(filter(is_plain, plain))
 
@@ -313,92 +320,18 @@ class SwarmPeer:
 
     async def _join(self, must_join: bool) -> None:
         try:
-            await self._bootstrap()
+            await self.greet()
         except PeerUnreachable as error:
             if must_join:
                 raise
             _logger.warning("alone for now: %s", error)
 
-    async def _bootstrap(self) -> None:
+    async def greet(self) -> None:
+        """Enter the swarm through its bootstrap peers.
+
+        Raises:
+            PeerUnreachable: None answered.
+        """
         self.clock_offset_s = await bootstrap.join(
             self._initial_peers, self.connect, self.dht.node, self._clock
         )
-
-    async def _settle(self) -> None:
-        """Find out whether others can connect to us, and start again as fits the answer."""
-        if self._reachability.mode is Reach.LOCAL or not self._initial_peers:
-            return  # the first of a swarm is asked later, by those who have found it
-        mode, started_s = self._reachability.mode, self._clock.monotonic_s()
-        if not await self._check() and mode is Reach.DIRECT:
-            before = self._addresses
-            waited_s = self._clock.monotonic_s() - started_s
-            await asyncio.sleep(max(0.0, _MAPPING_WAIT_S - waited_s))
-            await self._read_addresses()
-            if before == self._addresses or not await self._check():
-                self._reachability.give_up()
-            if self._reachability.mode is not mode:
-                await self.restart()
-        for _ in range(_MORE_STARTS):
-            if not self._reachability.relays_badly:
-                break
-            await self.restart()
-            await self._check()
-
-    async def _check(self) -> bool:
-        asked = {*self._bootstrap_peers, *self.dht.peers} - {self.peer_id}
-        try:
-            return await self._reachability.check(self.daemon, asked, self._addresses)
-        except PeerUnreachable as error:
-            _logger.info("nobody could say whether we are reachable: %s", error)
-            return True
-
-    async def _watch(self) -> None:
-        """Look after our slots at relays, and tell the watchers what is connected."""
-        while True:
-            try:
-                connections = await self.daemon.connections()
-                if self._reachability.mode is Reach.OUTBOUND_ONLY:
-                    await self._reachability.slots.tick(self.daemon, connections)
-                for watcher in self._watchers:
-                    await watcher(connections)
-            except PeerUnreachable as error:
-                _logger.info("cannot see our connections: %s", error)
-            await asyncio.sleep(_WATCH_INTERVAL_S)
-
-    async def _watch_relays(self) -> None:
-        while True:
-            await asyncio.sleep(_PULSE_INTERVAL_S)
-            try:
-                connections = await self.daemon.connections()
-                own = self._reachability.slots.relays
-                await relay_pulse.hang_up_on_silent(self.daemon, connections, own)
-            except PeerUnreachable as error:
-                _logger.info("cannot see our relays: %s", error)
-
-    async def _keep_in_touch(self) -> None:
-        """Follow our addresses, and greet the bootstrap peers again when all neighbours are gone."""
-        checked_s = self._clock.monotonic_s()
-        while True:
-            await asyncio.sleep(_KEEP_INTERVAL_S)
-            try:
-                before = self._addresses
-                async with asyncio.timeout(self._config.open_timeout_s):
-                    await self._read_addresses()
-                if self._initial_peers and self.neighbours == 0:
-                    await self._bootstrap()
-                steady = self._reachability.is_steady and before == self._addresses
-                wait_s = _CHECK_INTERVAL_S if steady else _FIRST_CHECKS_S
-                if checked_s + wait_s <= self._clock.monotonic_s():
-                    checked_s = self._clock.monotonic_s()
-                    await self._check_again()
-            except (PeerUnreachable, TimeoutError) as error:
-                _logger.info("still alone in the swarm: %s", error)
-
-    async def _check_again(self) -> None:
-        mode = self._reachability.mode
-        if mode is Reach.LOCAL:
-            return
-        await self._check()
-        if mode is not self._reachability.mode:
-            _logger.warning("now %s: starting again", self._reachability.mode.value)
-            self.daemon.child.kill()  # whoever waits for its end starts it again

@@ -62,3 +62,8 @@ def test_circuit_in_bytes_holds_the_relays_bare_multihash_as_p2pd_expects() -> N
 
 def test_bytes_of_another_kind_of_address_are_none() -> None:
     assert from_bytes(b"\xff\xff\xff\x7f") is None
+
+
+def test_address_that_only_looks_like_one_has_no_bytes() -> None:
+    assert to_bytes("/ip6/:::::/tcp/1") is None
+    assert to_bytes(f"/ip6/1:2:3/tcp/1/p2p/{RELAY}/p2p-circuit") is None
