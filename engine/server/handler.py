@@ -13,9 +13,7 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
-from engine.codec.lanes import ElementType
 from engine.config import StageConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -29,7 +27,7 @@ from engine.core.errors import (
 )
 from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom
-from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind, Row, split_payload
+from engine.protocol.frames import Frame, Kind, Row, split_payload
 from engine.protocol.messages import (
     Failed,
     OpenReply,
@@ -46,33 +44,17 @@ from engine.protocol.recovery import (
     RouteRequest,
 )
 from engine.server.arrivals import RowsMissing, check_row
-from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace
-from engine.server.passes import Passes
-from engine.server.prefixes import PrefixIndex
-from engine.server.recovery import Recovery, refusal
-from engine.server.reuse import PrefixReuse
+from engine.server.recovery import refusal
 from engine.server.scheduler import Work
-from engine.server.sessions import Session, SessionTable
+from engine.server.serving import Serving
+from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder, WorkerProcess
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Serving:
-    """What there is while a worker is attached."""
-
-    table: SessionTable
-    worker: WorkerProcess
-    order: LoadOrder
-    passes: Passes
-    reuse: PrefixReuse
-    kept: KeptOutputs
-    recovery: Recovery
 
 
 class StageHandler:
@@ -88,7 +70,7 @@ class StageHandler:
         self._config = config
         self._closed_reason = EnginePaused("This stage is not serving now; try another one.")
         self._draining = False
-        self._serving: _Serving | None = None
+        self._serving: Serving | None = None
         self._empty = asyncio.Event()
         self.pace = Pace()
         links.on([Kind.OPEN], self._on_open)
@@ -136,57 +118,26 @@ class StageHandler:
         Raises:
             WorkerFailed: The worker ended by itself; its sessions' clients have been told.
         """
-        table = SessionTable(
-            local_peer=self._links.local_peer,
-            model_id=order.spec.model_id,
-            num_blocks=order.spec.num_hidden_layers,
-            span=order.span,
-            kv_budget_bytes=self._config.kv_budget_bytes,
-            kv_ram_budget_bytes=self._config.kv_ram_budget_bytes,
-            block_token_bytes=order.spec.kv_bytes_per_token(
-                1, ELEMENT_BYTES[order.dtype], order.kv_dtype
-            ),
-            lease_s=self._config.lease_s,
-            in_pages=order.device != "cpu",
-        )
-        kept = KeptOutputs(
-            self._config.kept_budget_bytes, order.spec.hidden_size, ElementType(order.dtype)
-        )
-        passes = Passes(
-            table,
-            worker,
-            order,
-            self._config,
-            self._clock,
-            self.pace,
-            send=self._send,
-            fail=self._fail_row,
-            backlog_bytes=self._links.queued_bytes,
-            kept=kept,
-        )
-        budget_bytes = int(self._config.kv_budget_bytes * self._config.prefix_budget_share)
-        index = PrefixIndex(budget_bytes, self._config.prefix_idle_s)
-        reuse = PrefixReuse(table, index, passes, worker, self.pace)
+        serving: Serving | None = None
         reason, code = "This stage has paused.", EnginePaused.code
         try:
             async with asyncio.TaskGroup() as tasks:
-                recovery = Recovery(
+                serving = Serving.build(
                     self._links,
                     self._clock,
                     self._config,
-                    table,
-                    passes,
-                    kept,
+                    worker,
                     order,
                     self.pace,
                     tasks,
+                    send=self._send,
+                    fail=self._fail_row,
                 )
-                self._serving = _Serving(table, worker, order, passes, reuse, kept, recovery)
-                self._draining = False
+                self._serving, self._draining = serving, False
                 tasks.create_task(self._keep_house())
                 tasks.create_task(self._watch(worker))
-                tasks.create_task(passes.run())
-                tasks.create_task(recovery.compress_kept())
+                tasks.create_task(serving.passes.run())
+                tasks.create_task(serving.recovery.compress_kept())
         except ExceptionGroup as group:
             failed, others = group.split(WorkerFailed)
             if failed is None or others is not None:
@@ -195,7 +146,8 @@ class StageHandler:
             raise WorkerFailed(reason) from group
         finally:
             self._serving = None
-            self._tell_failed(table.clear(), code, reason)
+            if serving is not None:
+                self._tell_failed(serving.table.clear(), code, reason)
             self._sessions_changed()
 
     def open_failed(self, sessions: tuple[SessionId, ...], code: str, text: str) -> None:
