@@ -27,8 +27,6 @@ from engine.swarm.window import SendWindow
 HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 """What a stranger may send before we know who it is."""
 MAX_QUEUED_BYTES = 64 << 20
-_WRITE_BYTES = 64 << 10
-"""Written between two looks at the window."""
 _JOIN_BELOW_BYTES = 32 << 10
 _WRITE_BESIDE_ABOVE_BYTES = 128 << 10
 _OVERTAKE = 3
@@ -59,7 +57,6 @@ class Channel:
         self._overtaken_bytes = 0
         """Written since the bulk frame that is next could have been."""
         self._window = SendWindow()
-        self._reported = asyncio.Event()
         self._filled = asyncio.Event()
         self.queued_bytes = 0
         self.read_bytes = 0
@@ -122,7 +119,7 @@ class Channel:
     def reported(self, received_bytes: int, rtt_s: float, now_s: float) -> None:
         """Note what the peer has received; see `SendWindow.reported`."""
         self._window.reported(received_bytes, rtt_s, now_s)
-        self._reported.set()
+        self._filled.set()
 
     async def write_queued(self) -> None:
         """Write what `put` queues, for ever.
@@ -152,7 +149,8 @@ class Channel:
                 await asyncio.gather(writing, return_exceptions=True)
 
     async def _write(self, frame: Frame, wired: list[Frame]) -> None:
-        goes_on = bool(self._first or self._bulk)
+        self._window.sent(sum(part.num_bytes for part in wired))
+        goes_on = bool(self._first or (self._bulk and not self._window.is_full))
         more = [True] * (len(wired) - 1) + [goes_on]
         buffers = [
             buffer
@@ -161,15 +159,7 @@ class Channel:
         ]
         if sum(map(len, buffers)) < _JOIN_BELOW_BYTES:
             buffers = [b"".join(buffers)]  # one system call is cheaper than two
-        for buffer in buffers:
-            view = memoryview(buffer)
-            for start in range(0, len(view), _WRITE_BYTES):
-                while self._window.is_full:
-                    self._reported.clear()
-                    await self._reported.wait()
-                piece = view[start : start + _WRITE_BYTES]
-                self._window.sent(len(piece))
-                await self._stream.write(piece)
+        await self._stream.write(*buffers)
         self.queued_bytes -= frame.num_bytes
 
     def _next(self) -> Frame | None:
@@ -180,7 +170,7 @@ class Channel:
             frame = self._first.popleft()
             self._overtaken_bytes += frame.num_bytes if self._bulk else 0
             return frame
-        if not self._bulk:
+        if not self._bulk or self._window.is_full:
             return None
         frame = self._bulk.popleft()
         self._overtaken_bytes = 0
@@ -189,7 +179,7 @@ class Channel:
 
     def _is_bulks_turn(self) -> bool:
         """Whether the bulk frame that is next has let enough by."""
-        if not self._bulk:
+        if not self._bulk or self._window.is_full:
             return False
         if self._overtaken_bytes < _OVERTAKE * self._bulk[0].num_bytes:
             return False

@@ -15,7 +15,7 @@ from engine.protocol.messages import Hello, Ping, message_frame, parse
 from engine.swarm.channel import HELLO_LIMITS, Channel, run_until_first_ends
 from engine.swarm.handshake import Membership, Role, new_nonce
 from engine.swarm.link_codec import IncomingCodec
-from engine.swarm.window import report_bytes
+from engine.swarm.window import REPORT_REST_AFTER_S, REPORT_REST_BYTES, report_bytes
 
 _LINGER_S = 1.0
 """How long a refusal may take to reach the refused before we hang up."""
@@ -48,6 +48,7 @@ class IncomingLink:
         self._clock = clock
         self._codec = codec
         self._reported_bytes = 0
+        self._rest: asyncio.TimerHandle | None = None
         channel.on_new_rate = lambda: self._pong(0)
 
     async def welcome(self) -> None:
@@ -80,6 +81,8 @@ class IncomingLink:
 
     def close(self) -> None:
         """Drop the stream at once."""
+        if self._rest is not None:
+            self._rest.cancel()
         self._channel.close()
 
     async def _greet(self) -> None:
@@ -130,6 +133,14 @@ class IncomingLink:
         """Tell the sender what has come, so that it sends on."""
         unreported = self._channel.read_bytes - self._reported_bytes
         if unreported >= report_bytes(self._channel.arrival_rate.bytes_per_s):
+            self._pong(0)
+        elif unreported >= REPORT_REST_BYTES and self._rest is None:
+            loop = asyncio.get_running_loop()
+            self._rest = loop.call_later(REPORT_REST_AFTER_S, self._report_rest)
+
+    def _report_rest(self) -> None:
+        self._rest = None
+        if self._channel.read_bytes - self._reported_bytes >= REPORT_REST_BYTES:
             self._pong(0)
 
     async def _show_life(self) -> None:

@@ -1,8 +1,8 @@
-"""How many bytes may be on their way to a peer at once. Pure.
+"""How many bytes may be on their way to a peer before prefill has to wait. Pure.
 
-Between our queue and the peer lie buffers of libp2p and TCP that would take megabytes. A frame that
-decodes cannot overtake there, and once they overflow, TCP halves its speed. So frames leave only
-while the line needs them to stay busy: what it carries in one round trip, and a little more.
+Between our queue and the peer lie buffers of libp2p and TCP that would take megabytes, and a frame
+that decodes cannot overtake there. So prefill leaves only while the line needs it to stay busy: what
+it carries in one round trip, and a little more.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ from collections import deque
 from typing import Final
 
 _MIN_REPORT_BYTES: Final = 32 << 10
+_MAX_REPORT_BYTES: Final = 128 << 10
+REPORT_REST_BYTES: Final = 16 << 10
+"""A receiver also tells of so much when nothing more comes: the sender may be waiting for that."""
+REPORT_REST_AFTER_S: Final = 0.01
 _REPORT_EVERY_S: Final = 0.005
-_UNKNOWN_RATE_BYTES: Final = 2 << 20
-_SPAN_S: Final = 0.05
-"""Rates are taken over at least this long: single reports come in bursts."""
-_REMEMBER_S: Final = 10.0
+_MIN_LIMIT_BYTES: Final = 512 << 10
+"""Below that, libp2p's own flow control leaves lines idle that are long or slow."""
+_SPAN_S: Final = 0.5
+"""Rates are taken over at least this long: after a lost packet, what came meanwhile comes at once."""
+_SPAN_RTTS: Final = 2
+_REMEMBER_S: Final = 15.0
 _GROWTH_REPORTS: Final = 3
 """What may be on its way beyond a round trip's worth: lets the rate grow to what the line carries."""
 
@@ -26,9 +32,7 @@ def report_bytes(rate_bytes_per_s: float) -> int:
     Args:
         rate_bytes_per_s: Of the line; 0 while unknown.
     """
-    if not rate_bytes_per_s:
-        return _UNKNOWN_RATE_BYTES // 8
-    return max(_MIN_REPORT_BYTES, int(rate_bytes_per_s * _REPORT_EVERY_S))
+    return min(max(_MIN_REPORT_BYTES, int(rate_bytes_per_s * _REPORT_EVERY_S)), _MAX_REPORT_BYTES)
 
 
 class SendWindow:
@@ -37,13 +41,15 @@ class SendWindow:
     def __init__(self) -> None:
         self._sent_bytes = 0
         self._received_bytes = 0
-        self._limit_bytes = _UNKNOWN_RATE_BYTES
+        self._limit_bytes = _MIN_LIMIT_BYTES
+        self._rtt_s = float("inf")
+        """The shortest ever: later ones include the wait in buffers that this is to keep empty."""
         self._since: tuple[float, int] | None = None
         self._rates: deque[tuple[float, float]] = deque()
 
     @property
     def is_full(self) -> bool:
-        """Whether more would only wait on the way."""
+        """Whether more prefill would only wait on the way."""
         return self._sent_bytes - self._received_bytes >= self._limit_bytes
 
     def sent(self, num_bytes: int) -> None:
@@ -56,7 +62,7 @@ class SendWindow:
         Args:
             received_bytes: All that has come since the stream began. Only ever grows, and is never
                 more than has left, whatever a peer says.
-            rtt_s: The shortest round trip of late.
+            rtt_s: A round trip.
             now_s: When it was said.
         """
         received_bytes = min(max(self._received_bytes, received_bytes), self._sent_bytes)
@@ -65,7 +71,8 @@ class SendWindow:
             self._since = now_s, received_bytes
             return
         since_s, before_bytes = self._since
-        if now_s - since_s < max(_SPAN_S, rtt_s):
+        self._rtt_s = min(self._rtt_s, rtt_s)
+        if now_s - since_s < max(_SPAN_S, _SPAN_RTTS * self._rtt_s):
             return
         self._since = now_s, received_bytes
         rate = (received_bytes - before_bytes) / (now_s - since_s)
@@ -76,4 +83,5 @@ class SendWindow:
             self._rates.pop()
         self._rates.append((now_s, rate))
         best = self._rates[0][1]
-        self._limit_bytes = int(best * rtt_s) + _GROWTH_REPORTS * report_bytes(best)
+        needed_bytes = int(best * self._rtt_s) + _GROWTH_REPORTS * report_bytes(best)
+        self._limit_bytes = max(_MIN_LIMIT_BYTES, needed_bytes)
