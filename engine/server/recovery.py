@@ -54,6 +54,8 @@ REPLAY_BYTES = 256 << 10
 """Hidden states in one frame of a replay: decoding cannot overtake within it."""
 REPLAY_AHEAD_BYTES = 4 << 20
 """What a replay lets wait on the link."""
+ROOM_LIMIT_S = 30.0
+"""How long a line may stay full: who never reads must not hold up others' replays for ever."""
 MAX_REPLAYS = 4
 """Replays that run at the same time."""
 MAX_ERRANDS = 64
@@ -280,7 +282,24 @@ class Recovery:
     async def _replay_one(self, session: Session, end: int, max_tokens: int) -> None:
         attempt, target = session.attempt, session.next_peer
         session.replays_left -= 1
-        for piece in self._kept.replay(session.id, session.send_from, end, max_tokens):
+        start = session.send_from
+        while start < end:
+            await self._replay_until(session, attempt, target, start, end, max_tokens)
+            # What the stage before us has replayed meanwhile is computed, and waits behind this.
+            start, end = end, max(end, session.owed_to)
+        if session.attempt == attempt:
+            session.sent_to = end
+
+    async def _replay_until(
+        self,
+        session: Session,
+        attempt: int,
+        target: PeerId,
+        start: int,
+        end: int,
+        max_tokens: int,
+    ) -> None:
+        for piece in self._kept.replay(session.id, start, end, max_tokens):
             if piece is None:
                 raise StageRefused("The stage had no room to keep what it was to replay.")
             row = Row(session.id, piece.position, len(piece.ids), attempt)
@@ -293,9 +312,11 @@ class Recovery:
                 self._order.spec.hidden_size,
                 session.lossy,
             )
-            # Nothing tells that a line is free again.
-            while self._links.queued_bytes(target) > REPLAY_AHEAD_BYTES:  # noqa: ASYNC110
-                await asyncio.sleep(_ROOM_S)
+            until_s = self._clock.monotonic_s() + ROOM_LIMIT_S
+            while self._links.queued_bytes(target) > REPLAY_AHEAD_BYTES:
+                if self._clock.monotonic_s() >= until_s:
+                    raise _NotReached("The next stage takes in nothing of a replay.", target)
+                await asyncio.sleep(_ROOM_S)  # nothing tells that a line is free again
             if self._table.get(session.id) is not session or session.attempt != attempt:
                 raise StageRefused("The session ended, or is being repaired again.")
             try:
@@ -304,7 +325,6 @@ class Recovery:
                 raise _NotReached(str(error), target) from error
             self._pace.replayed_tokens += len(piece.ids)
             await asyncio.sleep(0)  # decoding goes on between pieces
-        session.sent_to = end
 
     def _refuse(
         self,

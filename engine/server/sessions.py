@@ -63,6 +63,8 @@ class Session:
     """The next stage has the outputs of the tokens before this one."""
     sent_to: int | None = None
     """On a repaired route: outputs sent so far, so that none leaves a gap."""
+    owed_to: int = 0
+    """Outputs up to here were computed behind a replay that is under way, which sends them too."""
     is_deaf: bool = False
     """Rows from the stage before us may be missing: ignore them until the route is repaired."""
     is_mute: bool = False
@@ -122,7 +124,7 @@ class Session:
         """Go along `route` from now on, the outputs of token `send_from` first."""
         self.route, self.index, self.is_routed = route, index, True
         self.is_deaf = self.is_mute = False
-        self.send_from = self.sent_to = send_from
+        self.send_from = self.sent_to = self.owed_to = send_from
 
     def emit(self, position: int, count: int) -> int:
         """Note that outputs of `[position, position + count)` are there.
@@ -140,7 +142,8 @@ class Session:
             return count
         if self.sent_to is not None:
             if start > self.sent_to:
-                return count  # the next stage would find a gap; whoever led us here is to blame
+                self.owed_to = end  # now, the next stage would find a gap
+                return count
             self.sent_to = max(self.sent_to, end)
         return start - position
 

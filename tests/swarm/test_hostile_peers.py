@@ -391,6 +391,34 @@ async def test_owner_that_asks_for_the_same_replay_over_and_over_is_refused(tiny
         assert [row.attempt for row in rows] == list(range(1 + MAX_REPLAYS))
 
 
+async def test_what_is_computed_while_a_replay_is_under_way_follows_it(tiny: Path) -> None:
+    async with local_swarm(tiny, Span(0, 2)) as swarm:
+        behind = await swarm.node("behind")
+        rows: list[Row] = []
+        behind.on([Kind.STEP], lambda _, frame: rows.extend(frame.rows))
+        hops = (HopMessage(peer=STAGE, start=0, end=2), HopMessage(peer="behind", start=2, end=4))
+        owner = await swarm.node("mending")
+        asking = Asking(owner)
+        await asking.open(*hops)
+        owner.send(STAGE, step(0, [1] * 10))
+        async with asyncio.timeout(5):
+            while not rows:
+                await asyncio.sleep(0.01)
+        rows.clear()
+        await asking.hold(1)
+        assert not (await asking.lead(1, *hops)).refused
+        more = step(10, [2] * 3)
+        owner.send(STAGE, replace(more, rows=(replace(more.rows[0], attempt=1),)))
+        async with asyncio.timeout(5):
+            while swarm.stages[0].handler.pace.tokens < 13:
+                await asyncio.sleep(0.01)
+        assert not (await asking.replay(1, 10)).refused
+        async with asyncio.timeout(5):
+            while sum(row.count for row in rows) < 13:
+                await asyncio.sleep(0.01)
+        assert [(row.position, row.count) for row in rows] == [(0, 10), (10, 3)]
+
+
 async def test_stage_that_sends_wrong_shapes_is_routed_around(tiny: Path) -> None:
     async with local_swarm(tiny, Span(0, 2), Span(2, 4)) as swarm:
         honest = await swarm.add_client("honest")
