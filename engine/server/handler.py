@@ -218,7 +218,7 @@ class StageHandler:
                 serving.recovery.rows_missing(session, peer, str(error))
                 continue
             session.position = row.position + row.count
-            serving.reuse.arrived(session, row, ids)
+            serving.reuse.arrived(session, row)
             serving.passes.add(
                 Work(
                     (session.owner, session.request),

@@ -186,6 +186,9 @@ class Passes:
         return session is None or self._backlog_bytes(session.next_peer) < MAX_BACKLOG_BYTES
 
     def _begin(self, batch: list[Work]) -> None:
+        for work in batch:
+            if (session := self._session(work)) is not None:
+                session.begin(work.row.position, work.ids)
         result = self._worker.submit(
             [work.row for work in batch],
             np.concatenate([work.ids for work in batch]),
@@ -202,14 +205,15 @@ class Passes:
         if isinstance(error, EngineError) and not isinstance(error, WorkerFailed):
             # The worker lives; it may be one row that it cannot compute.
             if len(batch) > 1:
-                self._again.extend(batch)
+                self._again.extend(work for work in batch if self._session(work) is not None)
             else:
                 self._fail(batch[0].row, error.code, str(error))
             return
         result = done.result.result()
         done_s = self._clock.monotonic_s()
         for work in batch:
-            self._let_go(work.row.session, work.row.position + work.row.count)
+            if self._session(work) is not None:
+                self._let_go(work.row.session, work.row.position + work.row.count)
         self._emit(batch, result)
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)
@@ -223,6 +227,11 @@ class Passes:
             local_s=now_s - arrived_s,
             undisturbed=self._share.is_calm(now_s),
         )
+
+    def _session(self, work: Work) -> Session | None:
+        """The session of a row; None when the row is of no account now."""
+        session = self._table.get(work.row.session)
+        return session if session is not None and session.attempt == work.row.attempt else None
 
     def _note_prefill(self, batch: list[Work], now_s: float) -> None:
         decoding = [work for work in batch if not work.is_prefill]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.core.errors import StageRefused
 from engine.core.generation import PrefixUse
@@ -77,13 +76,11 @@ class PrefixReuse:
             self._fork(session, sequence)
         return tuple(session.position for session in sessions)
 
-    def arrived(self, session: Session, row: Row, ids: npt.NDArray[np.int32]) -> None:
-        """Take note of a row of tokens, [row.count]."""
+    def arrived(self, session: Session, row: Row) -> None:
+        """Take note of a row of tokens."""
         if not session.has_begun:
             session.has_begun = True
             self._pace.reused_tokens += row.position
-        if session.ids is not None:
-            session.ids[row.position : row.position + row.count] = ids
 
     def end(self, sessions: Sequence[Session], now_s: float, *, keep: bool) -> None:
         """Free what sessions held that have left the table.

@@ -56,7 +56,8 @@ class Session:
     forked_tokens: int = 0
     """What it takes over from another open session."""
     ids: npt.NDArray[np.int32] | None = None
-    """[capacity]: of the tokens that have arrived or are reused; None when nobody will ask."""
+    """[capacity]: of the tokens that the worker has or was given, and of no others: what only waited
+    may be dropped. None when nobody will ask."""
     computed: int = 0
     """Tokens computed whose outputs have been handed on: less than have arrived."""
     send_from: int = 0
@@ -72,6 +73,12 @@ class Session:
     is_routed: bool = False
     """The client has led the present attempt already."""
     replays_left: int = MAX_REPLAYS
+
+    def begin(self, position: int, ids: npt.NDArray[np.int32]) -> None:
+        """Note that the worker has been given a row: what it held from there on is overwritten."""
+        self.computed = min(self.computed, position)
+        if self.ids is not None:
+            self.ids[position : position + len(ids)] = ids
 
     def begins_with(self, other: Session, tokens: int) -> None:
         """Take note that the first tokens are another one's."""

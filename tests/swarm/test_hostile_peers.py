@@ -184,6 +184,30 @@ async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
     assert await serves_others(swarm, f"honest-{name}")
 
 
+async def test_ids_that_were_dropped_before_they_were_computed_name_nothing(
+    swarm: LocalSwarm,
+) -> None:
+    liar = await swarm.node("liar")
+    assert not (await ask_to_open(liar, sequence(SESSION, 128))).refused
+    tokens: asyncio.Queue[Frame] = asyncio.Queue()
+    liar.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
+    liar.send(STAGE, step(0, [1] * 64))
+    await asyncio.wait_for(tokens.get(), 5)
+    claimed = [2] * 32
+    hold = HoldRequest(request=1, attempt=1, sessions=(SESSION,))
+    for frame in (
+        step(0, claimed),
+        message_frame(Kind.HOLD, hold),
+        message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))),
+    ):
+        swarm.stages[0].links._deliver(liar.local_peer, frame)  # no pass begins in between
+    victim = await swarm.node("victim of lies")
+    begun = sequence(SESSION + 1, 128, prefix_digests=tuple(digests(claimed)))
+    assert (await ask_to_open(victim, begun)).reused_tokens == (0,)
+    closing = Sessions(sessions=(SESSION + 1,))
+    victim.send(STAGE, message_frame(Kind.CLOSE, closing))
+
+
 async def test_peer_that_repeats_its_rows_cannot_fill_the_queue(swarm: LocalSwarm) -> None:
     links = await open_session(swarm, "flooding")
     lost = asyncio.Event()
