@@ -108,6 +108,8 @@ class Announcer:
             except PeerUnreachable as error:
                 _logger.info("could not announce the stage: %s", error)
                 wait_s = min(_RETRY_S, wait_s)
+            except Exception:
+                _logger.exception("the stage could not be announced")
             await asyncio.sleep(min(_MIN_INTERVAL_S, wait_s))
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):

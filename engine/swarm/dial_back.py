@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import ipaddress
 import logging
 import ssl
 from collections.abc import Callable, Iterable
@@ -23,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from hivemind.p2p import PeerID
 from hivemind.proto import crypto_pb2
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.clock import Clock
 from engine.core.errors import PeerUnreachable
@@ -49,12 +50,22 @@ _TLS = b"\x0b/tls/1.0.0\n"
 _IDENTITY_EXTENSION = x509.ObjectIdentifier("1.3.6.1.4.1.53594.1.1")
 
 
+_Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+def _ip(text: str) -> str:
+    """Refuse what is no address: we announce it as ours."""
+    if text:
+        ipaddress.ip_address(text)
+    return text
+
+
 class Question(BaseModel):
     """At which TCP ports we listen."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = Field(max_length=_MAX_PORTS)
+    ports: tuple[_Port, ...] = Field(max_length=_MAX_PORTS)
 
 
 class Answer(BaseModel):
@@ -62,9 +73,9 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    ip: str = Field(default="", max_length=64)
+    ip: Annotated[str, AfterValidator(_ip)] = Field(default="", max_length=64)
     """From where it sees us; empty when it has not tried."""
-    reached_ports: tuple[int, ...] = Field(default=(), max_length=_MAX_PORTS)
+    reached_ports: tuple[_Port, ...] = Field(default=(), max_length=_MAX_PORTS)
     relays_well: bool = True
     """Whether the circuits that we relay are as long as they should be."""
 
@@ -141,7 +152,10 @@ class DialBack:
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    line = await reader.readuntil(b"\n")
+    try:
+        line = await reader.readuntil(b"\n")
+    except asyncio.LimitOverrunError as error:
+        raise ValueError("too long") from error
     if len(line) > _MAX_LINE_BYTES:
         raise ValueError("too long")
     return line

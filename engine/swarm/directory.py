@@ -116,6 +116,8 @@ class Directory:
                 await self.refresh()
             except PeerUnreachable as error:
                 _logger.info("could not read the swarm's announcements: %s", error)
+            except Exception:
+                _logger.exception("the swarm's announcements could not be read")
             await asyncio.sleep(self._config.snapshot_refresh_s)
 
     def _checked(

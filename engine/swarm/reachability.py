@@ -101,13 +101,15 @@ class Reachability:
         if not answers:
             return True
         reached = [answer for answer in answers if answer.reached_ports]
-        self._external = tuple(
+        external = (
             f"/{'ip6' if ':' in answer.ip else 'ip4'}/{answer.ip}/tcp/{port}"
             for answer in reached
             for port in answer.reached_ports
+            if port in ports
         )
+        self._external = tuple(filter(is_plain, external))
         if reached:
-            self._relays_well = all(answer.relays_well for answer in reached)
+            self._relays_well = 2 * sum(answer.relays_well for answer in reached) > len(reached)
         is_reached = 2 * len(reached) > len(answers)
         if self._config.reachability == "auto":
             self._believe(is_reached=is_reached)
