@@ -72,6 +72,7 @@ class RelaySlots:
     async def tick(self, daemon: Daemon, connections: Mapping[PeerId, tuple[str, ...]]) -> None:
         """Drop slots whose relay is gone, renew those that are due, and take what is missing."""
         now_s = self._clock.monotonic_s()
+        self._retry_at_s = {r: at_s for r, at_s in self._retry_at_s.items() if at_s > now_s}
         for relay in [relay for relay in self._slots if not _direct(connections.get(relay, ()))]:
             self._drop(relay, "the connection is gone")
         due = [relay for relay, slot in self._slots.items() if slot.renewed_s + _RENEW_S <= now_s]
@@ -99,6 +100,7 @@ class RelaySlots:
             return
         now_s = self._clock.monotonic_s()
         self._slots[relay] = _Slot(_best(addresses), now_s - started_s, now_s)
+        self._candidates.setdefault(relay, addresses)  # it may have been taken off meanwhile
 
     def _drop(self, relay: PeerId, reason: str) -> None:
         if self._slots.pop(relay, None) is not None:
