@@ -213,9 +213,9 @@ class Ping(Message):
     """In PONG: the sender's clock."""
     received_bytes: int = Field(default=0, ge=0, lt=1 << 62)
     """In PONG: all that has come by this stream."""
-    received_bytes_per_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    received_bytes_per_s: float = Field(default=0.0, ge=0, lt=1e15)
     """In PONG: how fast the other's large frames arrive; 0 while unknown."""
-    decoded_bytes_per_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    decoded_bytes_per_s: float = Field(default=0.0, ge=0, lt=1e15)
     """In PONG: raw bytes of hidden states decoded by the second; 0 while unknown."""
 
 

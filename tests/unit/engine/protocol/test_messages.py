@@ -6,7 +6,7 @@ import pytest
 
 from engine.core.errors import FrameCorrupt
 from engine.protocol.frames import Frame, Kind
-from engine.protocol.messages import OpenRequest, parse
+from engine.protocol.messages import OpenRequest, Ping, parse
 
 
 def opening(kv_offload: float) -> Frame:
@@ -27,3 +27,10 @@ def test_any_share_of_the_cache_in_ram_may_be_asked_for() -> None:
 def test_what_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(FrameCorrupt):
         parse(opening(share), OpenRequest)
+
+
+@pytest.mark.parametrize("rate", ["1e300", "Infinity", "NaN"])
+def test_rate_that_could_not_be_announced_is_refused(rate: str) -> None:
+    pong = Frame(Kind.PONG, b'{"sequence": 0, "received_bytes_per_s": %s}' % rate.encode())
+    with pytest.raises(FrameCorrupt):
+        parse(pong, Ping)
