@@ -133,7 +133,12 @@ class Journey:
         waiting = batch.waiting
         repair = Repair(self._asker, self._config, batch.attempt, waiting)
         held = await self._hold(repair)
-        progress = sum(state.position for states in held.values() for state in states.values())
+        lengths = {sequence.session: len(sequence.ids) for sequence in waiting}
+        progress = sum(
+            min(states[session].position, length)  # whatever a stage claims
+            for states in held.values()
+            for session, length in lengths.items()
+        )
         self.has_advanced = progress > self._progress
         self._progress = max(progress, self._progress)
         if self.has_stalled:
