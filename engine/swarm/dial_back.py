@@ -42,6 +42,8 @@ _DIAL_LIMIT_S = 2.0
 _MAX_LINE_BYTES = 1024
 _MAX_PORTS = 4
 _MAX_AT_ONCE = 8
+_MAX_ASKING = 64
+"""Peers whose question we wait for, or work on."""
 _REST_S = 1.0
 """A peer is not dialled more often than this."""
 _MAX_REMEMBERED = 1024
@@ -104,6 +106,7 @@ class DialBack:
         self._daemon = daemon
         self._clock = clock
         self._tried_at_s: dict[PeerId, float] = {}
+        self._asking: set[PeerId] = set()
         self._running = 0
 
     async def handle(
@@ -111,6 +114,10 @@ class DialBack:
     ) -> None:
         """Answer one question: a stream handler of p2pd's."""
         peer = PeerId(info.peer_id.to_base58())
+        if peer in self._asking or len(self._asking) >= _MAX_ASKING:
+            writer.close()
+            return
+        self._asking.add(peer)
         try:
             async with asyncio.timeout(ANSWER_LIMIT_S):
                 question = Question.model_validate_json(await _read_line(reader))
@@ -120,6 +127,7 @@ class DialBack:
         except (OSError, EOFError, ValidationError, ValueError, TimeoutError) as error:
             _logger.debug("a question of …%s came to nothing: %s", short(peer), error)
         finally:
+            self._asking.discard(peer)
             writer.close()
 
     async def _try(self, peer: PeerId, address: str, question: Question) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +25,9 @@ _logger = logging.getLogger(__name__)
 
 PROTOCOL = "shoal/frames"
 MOVE_PROTOCOL = "shoal/move"
+_MAX_UNKNOWN = 256
+_MAX_UNKNOWN_PER_PEER = 6
+"""Streams that have not said which they are, which costs us a file each."""
 
 
 class HivemindTransport:
@@ -40,6 +44,7 @@ class HivemindTransport:
         """At which the peers that we have streams to accept connections, as they say."""
         self._incoming: dict[tuple[PeerId, bytes], MovingStream] = {}
         self._silent: set[PeerId] = set()
+        self._unknown: Counter[PeerId] = Counter()
         peer.watch_connections(self._improve)
 
     @property
@@ -99,8 +104,11 @@ class HivemindTransport:
             info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         ) -> None:
             peer = PeerId(info.peer_id.to_base58())
-            token = await self._read_token(reader, writer)
-            if token is None or (peer, token) in self._incoming:
+            token = await self._read_token(peer, reader, writer)
+            if token is None:
+                return
+            if (peer, token) in self._incoming:
+                writer.close()
                 return
             stream = MovingStream(peer, str(info.addr), token, (reader, writer))
             self._incoming[peer, token] = stream
@@ -126,6 +134,8 @@ class HivemindTransport:
     async def _improve(self, connections: Connections) -> None:
         """Move streams off their relays where a direct connection has come about."""
         self._outgoing = {peer: s for peer, s in self._outgoing.items() if s.is_open}
+        self._plain_addresses = {peer: self._plain_addresses[peer] for peer in self._outgoing}
+        self._silent &= connections.keys()
         await asyncio.gather(
             *(
                 self._move(stream)
@@ -151,10 +161,11 @@ class HivemindTransport:
     async def _follow(
         self, info: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        token = await self._read_token(reader, writer)
+        peer = PeerId(info.peer_id.to_base58())
+        token = await self._read_token(peer, reader, writer)
         if token is None:
             return
-        stream = self._incoming.get((PeerId(info.peer_id.to_base58()), token))
+        stream = self._incoming.get((peer, token))
         if stream is None:
             refuse(writer)
             return
@@ -162,14 +173,21 @@ class HivemindTransport:
             async with asyncio.timeout(self._config.open_timeout_s):
                 await stream.follow(str(info.addr), (reader, writer))
         except (PeerUnreachable, TimeoutError) as error:
+            writer.close()
             _logger.info("a stream of …%s could not move: %s", short(stream.peer), error)
 
     async def _read_token(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, peer: PeerId, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bytes | None:
+        if self._unknown[peer] >= _MAX_UNKNOWN_PER_PEER or self._unknown.total() >= _MAX_UNKNOWN:
+            writer.close()
+            return None
+        self._unknown[peer] += 1
         try:
             async with asyncio.timeout(self._config.open_timeout_s):
                 return await reader.readexactly(TOKEN_BYTES)
         except (OSError, EOFError, TimeoutError):
             writer.close()
             return None
+        finally:
+            self._unknown -= Counter((peer,))
