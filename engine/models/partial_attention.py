@@ -108,18 +108,3 @@ def merge(first: Partial, second: Partial) -> Tensor:
     weight = torch.sigmoid(second.lse - first.lse)[..., None]
     out = torch.lerp(first.out.to(weight.dtype), second.out.to(weight.dtype), weight)
     return out.to(first.out.dtype)
-
-
-def nothing(num_tokens: int, num_heads: int, head_dim: int, like: Tensor) -> Partial:
-    """The `Partial` of tokens that see no key, [N, H, d] and [N, H]."""
-    lse_dtype = torch.promote_types(like.dtype, torch.float32)
-    return Partial(
-        like.new_zeros(num_tokens, num_heads, head_dim),
-        like.new_full((num_tokens, num_heads), -torch.inf, dtype=lse_dtype),
-    )
-
-
-def scatter(into: Partial, tokens: Tensor, part: Partial) -> None:
-    """Write some tokens' results."""
-    into.out.index_copy_(0, tokens, part.out)
-    into.lse.index_copy_(0, tokens, part.lse)
