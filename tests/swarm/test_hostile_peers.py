@@ -60,9 +60,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def swarm(tiny: Path) -> AsyncIterator[LocalSwarm]:
+async def shared_swarm(tiny: Path) -> AsyncIterator[LocalSwarm]:
     async with local_swarm(tiny, Span(0, 4)) as swarm:
         yield swarm
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def swarm(shared_swarm: LocalSwarm) -> AsyncIterator[LocalSwarm]:
+    yield shared_swarm
+    await until_empty(shared_swarm)  # the next test uses the same session ids
 
 
 async def open_session(swarm: LocalSwarm, name: str, session: int = SESSION) -> Links:
@@ -108,10 +114,15 @@ async def serves_others(swarm: LocalSwarm, name: str) -> bool:
     (events,) = await collect(
         await swarm.add_client(name), [[1, 2, 3]], [SamplingParams(max_new_tokens=3)]
     )
+    await until_empty(swarm)
+    return len(events) == 3
+
+
+async def until_empty(swarm: LocalSwarm) -> None:
+    """Wait for the end of every session at the stage."""
     async with asyncio.timeout(5):
         while swarm.stages[0].handler.num_sessions:
             await asyncio.sleep(0.02)
-    return len(events) == 3
 
 
 async def test_stranger_gets_nothing_of_what_others_compute_or_have_left(
@@ -187,24 +198,25 @@ async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
 async def test_ids_that_were_dropped_before_they_were_computed_name_nothing(
     swarm: LocalSwarm,
 ) -> None:
+    session = 700  # of its own: what it computes is kept under its id
     liar = await swarm.node("liar")
-    assert not (await ask_to_open(liar, sequence(SESSION, 128))).refused
+    assert not (await ask_to_open(liar, sequence(session, 128))).refused
     tokens: asyncio.Queue[Frame] = asyncio.Queue()
     liar.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
-    liar.send(STAGE, step(0, [1] * 64))
+    liar.send(STAGE, step(0, [1] * 64, session=session))
     await asyncio.wait_for(tokens.get(), 5)
     claimed = [2] * 32
-    hold = HoldRequest(request=1, attempt=1, sessions=(SESSION,))
+    hold = HoldRequest(request=1, attempt=1, sessions=(session,))
     for frame in (
-        step(0, claimed),
+        step(0, claimed, session=session),
         message_frame(Kind.HOLD, hold),
-        message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))),
+        message_frame(Kind.CLOSE, Sessions(sessions=(session,))),
     ):
         swarm.stages[0].links._deliver(liar.local_peer, frame)  # no pass begins in between
     victim = await swarm.node("victim of lies")
-    begun = sequence(SESSION + 1, 128, prefix_digests=tuple(digests(claimed)))
+    begun = sequence(session + 1, 128, prefix_digests=tuple(digests(claimed)))
     assert (await ask_to_open(victim, begun)).reused_tokens == (0,)
-    closing = Sessions(sessions=(SESSION + 1,))
+    closing = Sessions(sessions=(session + 1,))
     victim.send(STAGE, message_frame(Kind.CLOSE, closing))
 
 
@@ -292,6 +304,7 @@ async def test_rows_of_unknown_sessions_are_ignored(swarm: LocalSwarm) -> None:
     links.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
     links.send(STAGE, step(0, [1]))
     assert len((await asyncio.wait_for(tokens.get(), 5)).rows) == 1
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
 
 
 @pytest.mark.parametrize("allowed", ["", "blocks8"])
