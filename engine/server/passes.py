@@ -31,13 +31,15 @@ HELD_BACK_S = 0.01
 """How often to look whether its line is free again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Pass:
     """A forward pass that the worker has been given."""
 
     batch: list[Work]
     begun_s: float
     result: asyncio.Future[ForwardResult]
+    is_void: bool = False
+    """A pass before it has failed, on whose rows some of these follow: all go again."""
 
 
 class Passes:
@@ -112,9 +114,13 @@ class Passes:
 
     def waiting_tokens(self, session: Session) -> int:
         """Tokens that a session has waiting."""
-        return self._scheduler.waiting_tokens(
-            session.owner, session.id
-        ) + self._forks.waiting_tokens(session.id)
+        void = (work for each in self._under_way if each.is_void for work in each.batch)
+        again = (w.row.count for w in (*self._again, *void) if w.row.session == session.id)
+        return (
+            self._scheduler.waiting_tokens(session.owner, session.id)
+            + self._forks.waiting_tokens(session.id)
+            + sum(again)
+        )
 
     def computed_tokens(self, session: Session) -> int:
         """First tokens of a session that a message to the worker will find computed."""
@@ -204,10 +210,13 @@ class Passes:
         error = done.result.exception()
         if isinstance(error, EngineError) and not isinstance(error, WorkerFailed):
             # The worker lives; it may be one row that it cannot compute.
-            if len(batch) > 1:
-                self._again.extend(work for work in batch if self._session(work) is not None)
+            if len(batch) > 1 or done.is_void:
+                self._try_again(batch)
             else:
                 self._fail(batch[0].row, error.code, str(error))
+            return
+        if error is None and done.is_void:
+            self._try_again(batch)
             return
         result = done.result.result()
         done_s = self._clock.monotonic_s()
@@ -227,6 +236,13 @@ class Passes:
             local_s=now_s - arrived_s,
             undisturbed=self._share.is_calm(now_s),
         )
+
+    def _try_again(self, batch: list[Work]) -> None:
+        self._again.extend(work for work in batch if self._session(work) is not None)
+        sessions = {work.row.session for work in batch}
+        for later in self._under_way:
+            if any(work.row.session in sessions for work in later.batch):
+                later.is_void = True
 
     def _session(self, work: Work) -> Session | None:
         """The session of a row; None when the row is of no account now."""

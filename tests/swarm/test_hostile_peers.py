@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from engine.config import StageConfig
 from engine.core.generation import Lossy, PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
@@ -281,6 +282,47 @@ async def test_row_that_cannot_be_computed_ends_its_own_session_alone(tiny: Path
         answer = await asyncio.wait_for(tokens.get(), 5)
         assert [row.session for row in answer.rows] == [2]
         assert not last.serving.done()
+
+
+async def test_rows_behind_a_pass_that_failed_are_computed_after_it_has_been_tried_again(
+    tiny: Path,
+) -> None:
+    config = StageConfig(max_batch_tokens=32)
+    async with local_swarm(tiny, Span(0, 2), Span(2, 4), config=config) as swarm:
+        last = swarm.stages[1].peer
+        upstream = await swarm.node("upstream")
+        answers: asyncio.Queue[Frame] = asyncio.Queue()
+        kinds = [Kind.OPENED, Kind.FAILED, Kind.TOKENS]
+        upstream.on(kinds, lambda _, frame: answers.put_nowait(frame))
+        hops = (
+            HopMessage(peer="upstream", start=0, end=2),
+            HopMessage(peer=last, start=2, end=4),
+        )
+        sequences = tuple(
+            SequenceMessage(
+                session=n, capacity_tokens=48, prompt_tokens=44, sampling=SamplingMessage()
+            )
+            for n in (1, 2)
+        )
+        request = OpenRequest(request=1, model_id="tiny@0", hops=hops, sequences=sequences)
+        upstream.send(last, message_frame(Kind.OPEN, request))
+        await asyncio.wait_for(answers.get(), 5)
+        hidden = np.ones((41, 64), np.float32)
+        hidden[0] = np.nan
+        # The long row takes two passes, and the first of them has the bad row too.
+        rows = tuple(
+            Row(SessionId(n), 0, count, 0, RowFlags.SAMPLE) for n, count in ((1, 1), (2, 40))
+        )
+        ids = np.ones(41, np.int32)
+        upstream.send(last, Frame(Kind.STEP, hidden.tobytes(), rows, ids, Dtype.FLOAT32, 64))
+        assert parse(await asyncio.wait_for(answers.get(), 5), Failed).sessions == (1,)
+        for position in (40, 41):
+            answer = await asyncio.wait_for(answers.get(), 5)
+            assert answer.kind is Kind.TOKENS
+            assert [(row.session, row.position) for row in answer.rows] == [(2, position)]
+            step = (Row(SessionId(2), position, 1, 0, RowFlags.SAMPLE),)
+            one = hidden[1:2].tobytes()
+            upstream.send(last, Frame(Kind.STEP, one, step, ids[:1], Dtype.FLOAT32, 64))
 
 
 async def test_stranger_cannot_feed_or_close_the_session_of_another(swarm: LocalSwarm) -> None:
