@@ -56,7 +56,7 @@ REPLAY_AHEAD_BYTES = 4 << 20
 """What a replay lets wait on the link."""
 ROOM_LIMIT_S = 30.0
 """How long a line may stay full: who never reads must not hold up others' replays for ever."""
-MAX_REPLAYS = 4
+REPLAYS_AT_ONCE = 4
 """Replays that run at the same time."""
 MAX_ERRANDS = 64
 """ROUTE and REPLAY of one client that may be under way."""
@@ -101,7 +101,7 @@ class Recovery:
         self._pace = pace
         self._tasks = tasks
         self._errands: Counter[PeerId] = Counter()
-        self._replays = asyncio.Semaphore(MAX_REPLAYS)
+        self._replays = asyncio.Semaphore(REPLAYS_AT_ONCE)
 
     # Losses ---------------------------------------------------------------------------------
 
@@ -213,14 +213,18 @@ class Recovery:
         try:
             sessions = self._owned(peer, request.attempt, [s.session for s in request.sessions])
             for session, wanted in zip(sessions, request.sessions, strict=True):
-                if not session.is_routed or session.replays_left <= 0:
+                if not session.is_routed:
                     raise StageRefused("The sessions are not waiting for a replay.")
                 if not session.send_from <= wanted.end <= session.computed:
                     raise StageRefused("The stage has not computed what it was to replay.")
+                if wanted.end - session.send_from > session.replay_tokens_left:
+                    raise StageRefused("The stage has replayed these sessions too often already.")
         except EngineError as error:
             self._refuse(peer, Kind.REPLAYED, request.request, error)
             return
         ends = [wanted.end for wanted in request.sessions]
+        for session, end in zip(sessions, ends, strict=True):
+            session.replay_tokens_left -= end - session.send_from
         errand = self._replay(list(zip(sessions, ends, strict=True)))
         self._send_on_errand(peer, Kind.REPLAYED, request.request, errand)
 
@@ -281,7 +285,6 @@ class Recovery:
 
     async def _replay_one(self, session: Session, end: int, max_tokens: int) -> None:
         attempt, target = session.attempt, session.next_peer
-        session.replays_left -= 1
         start = session.send_from
         while start < end:
             await self._replay_until(session, attempt, target, start, end, max_tokens)

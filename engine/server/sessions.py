@@ -16,8 +16,8 @@ from engine.core.plans import Hop, Route, Span
 from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
 
-MAX_REPLAYS = 16
-"""How often outputs may be replayed without any new ones."""
+REPLAYS_PER_TOKEN = 16
+"""Tokens whose outputs may be replayed for each one computed: at first, all there are, so often."""
 
 
 @dataclass(slots=True)
@@ -72,7 +72,8 @@ class Session:
     """The next stage is out of reach: keep what is computed until the route is repaired."""
     is_routed: bool = False
     """The client has led the present attempt already."""
-    replays_left: int = MAX_REPLAYS
+    replay_tokens_left: int = 0
+    """Earned by computing, spent by replays."""
 
     def begin(self, position: int, ids: npt.NDArray[np.int32]) -> None:
         """Note that the worker has been given a row: what it held from there on is overwritten."""
@@ -141,8 +142,7 @@ class Session:
             it is out of reach.
         """
         end = position + count
-        if end > self.computed:
-            self.replays_left = MAX_REPLAYS
+        self.replay_tokens_left += max(0, end - self.computed) * REPLAYS_PER_TOKEN
         self.computed = end
         start = max(position, self.send_from)
         if self.is_mute or start >= end:

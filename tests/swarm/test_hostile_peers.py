@@ -39,7 +39,7 @@ from engine.protocol.recovery import (
     ReplayUntil,
     RouteRequest,
 )
-from engine.server.sessions import MAX_REPLAYS
+from engine.server.sessions import REPLAYS_PER_TOKEN
 from engine.swarm.links import Links
 from tests.support.local_swarm import FAST, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
@@ -463,11 +463,19 @@ async def test_owner_that_asks_for_the_same_replay_over_and_over_is_refused(tiny
             assert not (await asking.lead(attempt, *hops)).refused
             assert (await asking.replay(attempt, 11)).refused, "more than there is"
             replayed += not (await asking.replay(attempt, 10)).refused
-        assert replayed == MAX_REPLAYS
+        assert replayed == REPLAYS_PER_TOKEN
         async with asyncio.timeout(5):
-            while len(rows) < 1 + MAX_REPLAYS:
+            while len(rows) < 1 + REPLAYS_PER_TOKEN:
                 await asyncio.sleep(0.01)
-        assert [row.attempt for row in rows] == list(range(1 + MAX_REPLAYS))
+        assert [row.attempt for row in rows] == list(range(1 + REPLAYS_PER_TOKEN))
+        # One more token earns one more replay of all, not as many as before.
+        one = step(10, [1])
+        owner.send(STAGE, replace(one, rows=(replace(one.rows[0], attempt=59),)))
+        async with asyncio.timeout(5):
+            while swarm.stages[0].handler.pace.tokens < 11:
+                await asyncio.sleep(0.01)
+        assert not (await asking.replay(59, 11)).refused
+        assert (await asking.replay(59, 11)).refused
 
 
 async def test_what_is_computed_while_a_replay_is_under_way_follows_it(tiny: Path) -> None:
