@@ -174,6 +174,9 @@ class LinkFacts(Message):
     """As the receiver measured it; None while unknown."""
 
 
+MAX_STATS_LINKS = 4096
+
+
 class StatsReply(Message):
     """STATS_REPLY: cumulative counters of one stage since its start; seconds and bytes."""
 
@@ -200,7 +203,7 @@ class StatsReply(Message):
     """Memory that outputs take which are kept for a replay."""
     replayed_tokens: int = 0
     """Tokens whose outputs were sent again, because a later stage was lost."""
-    links: dict[_PeerText, LinkFacts] = Field(default_factory=dict, max_length=4096)
+    links: dict[_PeerText, LinkFacts] = Field(default_factory=dict, max_length=MAX_STATS_LINKS)
     """How hidden states travel, per receiving peer."""
 
 

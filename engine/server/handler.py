@@ -29,6 +29,7 @@ from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom
 from engine.protocol.frames import Frame, Kind, Row, split_payload
 from engine.protocol.messages import (
+    MAX_STATS_LINKS,
     Failed,
     OpenReply,
     OpenRequest,
@@ -236,6 +237,7 @@ class StageHandler:
 
     def _on_stats(self, peer: PeerId, frame: Frame) -> None:
         request = parse(frame, StatsRequest)
+        links = list(self._links.link_facts().items())[-MAX_STATS_LINKS:]
         reply = StatsReply(
             request=request.request,
             forwards=self.pace.forwards,
@@ -249,7 +251,7 @@ class StageHandler:
             kept_bytes=0 if self._serving is None else self._serving.kept.num_bytes,
             replayed_tokens=self.pace.replayed_tokens,
             sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},
-            links={str(to): facts for to, facts in self._links.link_facts().items()},
+            links={str(to): facts for to, facts in links},
         )
         self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
 

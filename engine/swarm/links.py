@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import statistics
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from engine.config import LinkShape, SwarmConfig
 from engine.core.clock import Clock
@@ -45,6 +47,7 @@ LostHandler = Callable[[PeerId, PeerError], None]
 _RETRY_MIN_S = 0.5
 _RETRY_MAX_S = 10.0
 _MAX_NEIGHBOURS = 4096
+"""Beyond it, those are forgotten that no link goes to or comes from."""
 
 
 @dataclass(slots=True)
@@ -60,11 +63,10 @@ class _Neighbour:
     retry_at_s: float = 0.0
     last_error: str = ""
 
-    def is_idle(self, now_s: float) -> bool:
-        """Whether nothing would be lost by forgetting it."""
-        linked = self.outgoing is not None or self.incoming is not None
-        used = linked or self.addresses or self.codec.sent_row_bytes
-        return not (used or now_s < self.retry_at_s)
+    @property
+    def is_linked(self) -> bool:
+        """Whether a link is there, or is being opened."""
+        return self.outgoing is not None or self.incoming is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ class Links:
         self._config = config
         self._clock = clock
         self._membership = membership
-        self._neighbours: dict[PeerId, _Neighbour] = {}
+        self._neighbours: OrderedDict[PeerId, _Neighbour] = OrderedDict()
+        """The one unused for longest first."""
         self._handlers: dict[Kind, list[FrameHandler]] = {}
         self._lost_handlers: list[LostHandler] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -241,8 +244,10 @@ class Links:
     # Outgoing
 
     def _neighbour(self, peer: PeerId) -> _Neighbour:
-        if peer not in self._neighbours:
-            self._forget_idle()
+        if peer in self._neighbours:
+            self._neighbours.move_to_end(peer)
+        else:
+            self._make_room()
             self._neighbours[peer] = self._new_neighbour(self._shaper(peer))
         return self._neighbours[peer]
 
@@ -259,12 +264,11 @@ class Links:
         if frame.width:
             self.hidden_bytes += len(frame.payload)
 
-    def _forget_idle(self) -> None:
-        if len(self._neighbours) < _MAX_NEIGHBOURS:
-            return
-        now_s = self._clock.monotonic_s()
-        for peer, neighbour in list(self._neighbours.items()):
-            if neighbour.is_idle(now_s):
+    def _make_room(self) -> None:
+        excess = len(self._neighbours) + 1 - _MAX_NEIGHBOURS
+        if excess > 0:
+            unlinked = (peer for peer, known in self._neighbours.items() if not known.is_linked)
+            for peer in list(islice(unlinked, excess)):
                 del self._neighbours[peer]
 
     def _link(self, peer: PeerId, neighbour: _Neighbour) -> OutgoingLink:
@@ -334,8 +338,10 @@ class Links:
         neighbour: _Neighbour | None = None
         try:
             await link.welcome()
-            fresh = known or self._new_neighbour(shaper)
-            neighbour = self._neighbours.setdefault(peer, fresh)
+            if peer not in self._neighbours:
+                self._make_room()
+                self._neighbours[peer] = known or self._new_neighbour(shaper)
+            neighbour = self._neighbour(peer)
             if neighbour.incoming is not None:
                 replaced = PeerUnreachable(f"The peer …{short(peer)} opened a new link.")
                 self._lose(peer, neighbour, replaced)

@@ -8,7 +8,7 @@ import pytest
 
 from engine.config import LinkFaults, LinkShape
 from engine.core.errors import PeerUnreachable, RemoteProtocolError, StageRefused
-from engine.core.ids import SessionId
+from engine.core.ids import PeerId, SessionId
 from engine.protocol.frames import Dtype, Frame, Kind, Row, encode
 from engine.protocol.messages import Sessions, message_frame
 from engine.swarm.gate import MAX_STREAMS_PER_PEER
@@ -269,6 +269,18 @@ async def test_streams_per_peer_are_limited():
         extra = await transport.open(BOB)
         with pytest.raises(PeerUnreachable):
             await asyncio.wait_for(extra.read_exactly(1), 0.2)
+
+
+async def test_of_very_many_peers_those_that_no_link_leads_to_are_forgotten():
+    async with memory_swarm(ALICE, BOB) as swarm:
+        links = swarm[ALICE].links
+        await links.connect(BOB)
+        for n in range(5000):
+            links.learn_addresses(PeerId(f"announced-{n}"), ["/ip4/45.77.0.1/tcp/1"])
+        assert len(links._neighbours) == 4096
+        links.send(BOB, step())
+        await eventually(lambda: swarm[BOB].got)
+        assert not swarm[ALICE].lost
 
 
 # Membership
