@@ -208,6 +208,8 @@ class Journey:
         """A stage tells that the way on or back is broken, or that it will leave."""
         if peer not in self._settled or message.attempt != self.batch.attempt:
             return
+        if message.peer and PeerId(message.peer) not in self._neighbours(peer):
+            return  # it cannot know
         if message.code == DRAINING:
             self._leaving.add(peer)
             if self.route is None or not self._has_way_around(self.route):
@@ -226,6 +228,14 @@ class Journey:
             self.avoid.add(peer)  # it would not answer now either
         if peer in self._settled:
             self.batch.fail(error)
+
+    def _neighbours(self, peer: PeerId) -> set[PeerId]:
+        """Whom a stage of the present attempt sends to and gets from, and itself."""
+        ring = [] if self.heading is None else [hop.peer for hop in self.heading.hops]
+        if peer not in ring:
+            return set()
+        at = ring.index(peer)
+        return {ring[at - 1], peer, ring[(at + 1) % len(ring)]}
 
     def _part(self, one: PeerId, other: PeerId) -> None:
         self._broken |= {(one, other), (other, one)}

@@ -14,11 +14,14 @@ import pytest_asyncio
 
 from engine.client.client import Client
 from engine.config import ClientConfig, StageConfig
-from engine.core.errors import EngineError
+from engine.core.errors import EngineError, PeerDropped
 from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Kind
+from engine.protocol.messages import message_frame
+from engine.protocol.recovery import Notice
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import save_tiny
@@ -378,3 +381,19 @@ async def test_kept_outputs_stay_within_their_budget_and_go_with_their_session(t
         async with asyncio.timeout(5):
             while (await client.stats(PeerId("s0"))).kept_bytes:
                 await asyncio.sleep(0.02)
+
+
+async def test_stage_can_tell_nothing_of_peers_that_it_has_no_link_to(swarm: LocalSwarm) -> None:
+    _, client = await newcomer(swarm, "not to be misled")
+    liar = swarm.stages[0]
+
+    def lie() -> None:
+        sessions = tuple(client._journeys)
+        notice = Notice(
+            sessions=sessions, attempt=0, code=PeerDropped.code, peer=SPARE, reason="No."
+        )
+        liar.links.send(PeerId("not to be misled"), message_frame(Kind.NOTICE, notice))
+
+    events = await generate(client, at(5, lie))
+    assert [len(each) for each in events] == [NEW_TOKENS, NEW_TOKENS]
+    assert not client.recoveries.seconds
