@@ -115,10 +115,13 @@ class MovingStream:
             if await reader.readexactly(1) != _WELCOME:
                 writer.close()
                 return False
-            await self._change_over(address, reader, writer)
+            await self._change_over(address, reader, writer, b"")
         except (OSError, EOFError, RuntimeError) as error:
             writer.close()
             raise self._broken() from error
+        except asyncio.CancelledError:
+            writer.close()
+            raise
         return True
 
     async def follow(self, address: str, pair: Pair) -> None:
@@ -129,23 +132,36 @@ class MovingStream:
         """
         reader, writer = pair
         try:
-            writer.write(_WELCOME)
-            await self._change_over(address, reader, writer)
+            await self._change_over(address, reader, writer, _WELCOME)
         except (OSError, EOFError, RuntimeError) as error:
             writer.close()
             raise self._broken() from error
+        except asyncio.CancelledError:
+            writer.close()
+            raise
 
     async def _change_over(
-        self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        address: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        greeting: bytes,
     ) -> None:
         if self._is_moving or self._is_closed:
             raise EOFError("closed, or on the move already")
         self._is_moving = True
         self._arrived.clear()
-        async with self._writing:
-            writer.write(_TOTAL.pack(self._written_bytes))
-            self._old_writer, self._writer = self._writer, writer
-            self._written_bytes = 0
+        try:
+            async with self._writing:
+                if self._is_closed:
+                    raise EOFError("closed")
+                writer.write(greeting + _TOTAL.pack(self._written_bytes))
+                self._old_writer, self._writer = self._writer, writer
+                self._written_bytes = 0
+        except BaseException:  # behind a long write, perhaps: nothing has changed, try later
+            self._is_moving = False
+            self._arrived.set()
+            raise
         try:
             (total,) = _TOTAL.unpack(await reader.readexactly(_TOTAL.size))
             if total < self._read_bytes:

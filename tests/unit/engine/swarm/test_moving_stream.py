@@ -131,6 +131,45 @@ async def test_stream_that_breaks_off_after_fewer_bytes_than_it_said_is_broken()
         there[1].close()
 
 
+@pytest.mark.parametrize("is_opener", [True, False])
+async def test_move_that_times_out_behind_a_long_write_changes_nothing(is_opener):
+    async with stream() as (opener, acceptor):
+        mover, other = (opener, acceptor) if is_opener else (acceptor, opener)
+        writing = asyncio.ensure_future(mover.write(bytes(8 << 20)))  # nobody reads yet
+        await asyncio.sleep(0.01)
+        here, there = await pairs()
+        there[1].write(b"\x01")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await (mover.move if is_opener else mover.follow)(DIRECT, here)
+        assert await there[0].read() == (TOKEN if is_opener else b"")
+        there[1].close()
+        await other.read_exactly(8 << 20)
+        await writing
+        assert mover.address == RELAYED
+        await move(opener, acceptor)
+        await mover.write(b"ping")
+        assert await other.read_exactly(4) == b"ping"
+        assert mover.address == DIRECT
+
+
+async def test_stream_that_could_not_move_notices_its_end():
+    async with stream() as (opener, acceptor):
+        writing = asyncio.ensure_future(opener.write(bytes(8 << 20)))
+        await asyncio.sleep(0.01)
+        here, there = await pairs()
+        there[1].write(b"\x01")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await opener.move(DIRECT, here)
+        there[1].close()
+        acceptor.close()
+        with pytest.raises(PeerUnreachable):
+            await asyncio.wait_for(opener.read_exactly(4), 5)
+        with pytest.raises(PeerUnreachable):
+            await writing
+
+
 async def test_stream_breaks_when_its_second_breaks_while_it_moves():
     async with stream() as (opener, _):
         here, there = await pairs()
