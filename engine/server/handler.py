@@ -214,8 +214,8 @@ class StageHandler:
                     peer, session, row, ids, frame, serving.order, waiting_tokens=waiting_tokens
                 )
             except RowsMissing as error:
-                if peer == session.owner:
-                    raise
+                if peer != session.previous_peer:
+                    raise  # the owner's own; what comes round the ring is lost without a fault
                 serving.recovery.rows_missing(session, peer, str(error))
                 continue
             session.position = row.position + row.count

@@ -31,10 +31,12 @@ from engine.protocol.messages import (
 )
 from engine.protocol.prefixes import digests
 from engine.protocol.recovery import (
+    ROWS_MISSING,
     CourseMessage,
     CourseReply,
     HoldReply,
     HoldRequest,
+    Notice,
     ReplayRequest,
     ReplayUntil,
     RouteRequest,
@@ -194,6 +196,22 @@ async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
     links.send(STAGE, frame)
     await asyncio.wait_for(lost.wait(), 5)
     assert await serves_others(swarm, f"honest-{name}")
+
+
+async def test_gap_in_what_comes_round_the_ring_to_the_client_as_last_stage_is_no_fault(
+    tiny: Path,
+) -> None:
+    async with local_swarm(tiny, Span(0, 2)) as swarm:
+        both = await swarm.node("client and last stage")
+        notices: asyncio.Queue[Frame] = asyncio.Queue()
+        both.on([Kind.NOTICE], lambda _, frame: notices.put_nowait(frame))
+        await Asking(both).open(
+            HopMessage(peer=STAGE, start=0, end=2),
+            HopMessage(peer=both.local_peer, start=2, end=4),
+        )
+        both.send(STAGE, step(5, [1]))
+        assert parse(await asyncio.wait_for(notices.get(), 5), Notice).code == ROWS_MISSING
+        assert not swarm.stages[0].links.gate.ban_reason(both.local_peer)
 
 
 async def test_ids_that_were_dropped_before_they_were_computed_name_nothing(
