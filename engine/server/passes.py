@@ -145,17 +145,20 @@ class Passes:
         Raises:
             WorkerFailed: The worker has ended.
         """
-        while True:
-            if self._holds_back:  # nothing else tells that a line is free again
-                asyncio.get_running_loop().call_later(HELD_BACK_S, self._wake.set)
-            await self._wake.wait()
-            self._wake.clear()
-            while self._under_way and self._under_way[0].result.done():
-                self._finish(self._under_way.popleft())
-            # Rows that we have just sent to ourselves belong in the next pass, or a batch that
-            # was once split by its prefill would stay in two halves.
-            await asyncio.sleep(0)
-            self._begin_passes()
+        try:
+            while True:
+                if self._holds_back:  # nothing else tells that a line is free again
+                    asyncio.get_running_loop().call_later(HELD_BACK_S, self._wake.set)
+                await self._wake.wait()
+                self._wake.clear()
+                while self._under_way and self._under_way[0].result.done():
+                    self._finish(self._under_way.popleft())
+                # Rows that we have just sent to ourselves belong in the next pass, or a batch that
+                # was once split by its prefill would stay in two halves.
+                await asyncio.sleep(0)
+                self._begin_passes()
+        finally:
+            self._under_way.clear()  # results look into memory that is unmapped with the worker
 
     def _begin_passes(self) -> None:
         self._holds_back = False
