@@ -14,7 +14,7 @@ from engine.protocol.messages import OpenRequest, SequenceMessage
 from engine.protocol.prefixes import digests, marks
 from engine.server.pace import Pace
 from engine.server.passes import Passes
-from engine.server.prefixes import Entry, PrefixIndex
+from engine.server.prefixes import Entry, Match, PrefixIndex
 from engine.server.sessions import Session, SessionTable
 from engine.server.worker_process import WorkerProcess
 
@@ -61,10 +61,17 @@ class PrefixReuse:
                 raise StageRefused("A session id of the request is in use already.")
         sessions = self._table.open(request, owner, now_s)
         self._forget([session.id for session in sessions])
-        for session, sequence in zip(sessions, request.sequences, strict=True):
-            self._begin(session, sequence, request.prefixes, now_s)
         room_bytes = self._table.kv_budget_bytes - self._table.used_bytes
-        used = {s.reused_from for s in sessions if s.reused_from is not None}
+        used: dict[SessionId, Entry] = {}
+        for session, sequence in zip(sessions, request.sequences, strict=True):
+            match = self._begin(session, sequence, request.prefixes, now_s)
+            if match is None:
+                continue
+            wanted = used | {match.entry.session: match.entry}
+            if self._table.in_pages and sum(e.room_bytes for e in wanted.values()) > room_bytes:
+                continue  # pages have no room for both it and its copies
+            used = wanted
+            self._take_over(session, match)
         self._worker.close_sessions(self._index.shrink(room_bytes, spare=used))
         self._worker.open(sessions[0].span, request.sequences)
         for session in sessions:
@@ -120,22 +127,28 @@ class PrefixReuse:
 
     def _begin(
         self, session: Session, sequence: SequenceMessage, use: PrefixUse, now_s: float
-    ) -> None:
+    ) -> Match | None:
+        """Say how a session treats prefixes, and what it may begin with."""
         if session.lossy:
             use = PrefixUse.NONE  # what was computed from rounded states is nobody else's
         session.prefixes, session.opened_way = use, session.way
         if use is PrefixUse.NONE:
-            return
+            return None
         session.ids = np.zeros(session.capacity_tokens, np.int32)
         shares = use is PrefixUse.SHARED
         match = self._index.find(
             session.owner, session.way, sequence.prefix_digests, now_s, shares=shares
         )
         if match is None or not sequence.fork_tokens <= match.tokens < session.capacity_tokens:
-            return
+            return None
+        return match
+
+    @staticmethod
+    def _take_over(session: Session, match: Match) -> None:
         session.reused_from = match.entry.session
         session.position = session.computed = match.tokens
-        session.ids[: match.tokens] = match.entry.ids[: match.tokens]
+        if session.ids is not None:
+            session.ids[: match.tokens] = match.entry.ids[: match.tokens]
 
     def _fork(self, session: Session, sequence: SequenceMessage) -> None:
         if sequence.fork_of is None or session.reused_from is not None:

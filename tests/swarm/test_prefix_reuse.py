@@ -252,6 +252,24 @@ async def test_chat_that_leaves_no_room_for_a_copy_is_still_reused(
     )
 
 
+async def test_in_pages_a_chat_that_leaves_no_room_for_a_copy_is_computed_again(
+    two: LocalSwarm, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [stage.handler._serving.table for stage in two.stages]  # type: ignore[union-attr]
+    for table in tables:
+        monkeypatch.setattr(
+            table, "in_pages", True
+        )  # what only a GPU has, for what is decided here
+    words = prompt(200, seed=21)
+    for tokens, reused in ((2048 - 201, 0), (512, 192)):
+        await ask(client, [words])
+        long = SamplingParams(max_new_tokens=tokens)
+        with Counted(two) as again:
+            async with contextlib.aclosing(client.generate([[*words, 3]], [long])) as generation:
+                await anext(generation)
+        assert again.reused == [reused, reused]
+
+
 async def test_kept_prefixes_stay_within_their_share(two: LocalSwarm, client: Client) -> None:
     words = [prompt(200, seed=seed) for seed in range(10, 14)]
     one = SamplingParams(max_new_tokens=1)
