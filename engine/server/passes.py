@@ -17,6 +17,7 @@ from engine.core.ids import PeerId, SessionId
 from engine.protocol.frames import Frame, Row
 from engine.server.emit import hidden_frames, token_frames
 from engine.server.forks import Forks
+from engine.server.gathering import Gathering
 from engine.server.kept import KeptOutputs
 from engine.server.link import SLOTS
 from engine.server.pace import Pace
@@ -84,6 +85,7 @@ class Passes:
         self._kept = kept
         self._scheduler = Scheduler()
         self._forks = Forks()
+        self._gathering = Gathering()
         self._share = PrefillShare(config.max_batch_tokens)
         self._under_way: deque[_Pass] = deque()
         self._again: deque[Work] = deque()
@@ -92,6 +94,8 @@ class Passes:
 
     def add(self, work: Work) -> None:
         """Queue a row."""
+        if not work.width and not work.is_prefill:  # the first stage's own business
+            self._gathering.arrived(work.batch, work.row.session, work.arrived_s)
         if not self._forks.holds_back(work):
             self._scheduler.add(work)
             self._wake.set()
@@ -177,17 +181,29 @@ class Passes:
 
     def _next_batch(self) -> list[Work]:
         now_s = self._clock.monotonic_s()
-        others_decode = any(s.position > s.prompt_tokens for s in self._table.all())
+        prefilling = self._scheduler.prefilling()
+        decoding = {(s.owner, s.request) for s in self._table.all() if s.position > s.prompt_tokens}
         max_rows = self._config.max_batch_rows
         # Behind a running pass only one that would gain nothing from waiting for its end.
-        if self._under_way and others_decode and not self._scheduler.has_full_pass(max_rows):
+        if self._under_way and decoding and not self._scheduler.has_full_pass(max_rows):
             return []
         return self._scheduler.take(
             max_rows=max_rows,
             max_tokens=self._config.max_batch_tokens,
-            prefill_tokens=self._share.tokens(now_s, others_decode=others_decode),
+            # A batch is there when all of it is: its own prompts need not spare it.
+            prefill_tokens=self._share.tokens(now_s, others_decode=bool(decoding - prefilling)),
             may_prefill=self._may_prefill,
+            may_decode=lambda work, rows: (
+                work.batch in prefilling or self._may_decode(work, rows, now_s)
+            ),
         )
+
+    def _may_decode(self, work: Work, waiting_rows: int, now_s: float) -> bool:
+        """Whether a batch's rows need not wait for others of it."""
+        if work.width:
+            return True  # only the first stage gathers, and not while rows still set out
+        pass_rows = min(work.pass_rows, self._config.max_batch_rows)
+        return self._gathering.may_go(work.batch, waiting_rows, pass_rows, now_s)
 
     def _may_prefill(self, work: Work) -> bool:
         """Whether the line that its hidden states would take is free enough."""
@@ -198,6 +214,8 @@ class Passes:
         for work in batch:
             if (session := self._session(work)) is not None:
                 session.begin(work.row.position, work.ids)
+        for key in {work.batch for work in batch if not work.width and not work.is_prefill}:
+            self._gathering.took(key)
         result = self._worker.submit(
             [work.row for work in batch],
             np.concatenate([work.ids for work in batch]),

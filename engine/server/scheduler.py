@@ -114,6 +114,10 @@ class Scheduler:
         """Whether nothing waits."""
         return not self._owners
 
+    def prefilling(self) -> set[BatchKey]:
+        """Batches of which prompts wait."""
+        return {work.batch for work in self._heads() if work.is_prefill}
+
     def has_full_pass(self, max_rows: int) -> bool:
         """Whether waiting for more rows that decode would make the next pass no larger."""
         heads = [work for work in self._heads() if not work.is_prefill]
@@ -127,6 +131,7 @@ class Scheduler:
         max_tokens: int,
         prefill_tokens: int,
         may_prefill: Callable[[Work], bool] = lambda work: True,
+        may_decode: Callable[[Work, int], bool] = lambda work, waiting_rows: True,
     ) -> list[Work]:
         """Choose the rows of the next forward pass and remove them from the queue.
 
@@ -137,14 +142,20 @@ class Scheduler:
             max_tokens: Most tokens in all.
             prefill_tokens: Most tokens of rows that prefill.
             may_prefill: Says of a row that prefills whether it may go now.
+            may_decode: Says so of a batch's rows that decode: any of them, and how many wait.
 
         Returns:
             The rows; empty when nothing may go.
         """
+        held = self._held(may_decode)
         heads = [
             work
             for work in self._heads()
-            if not work.is_prefill or (prefill_tokens > 0 and may_prefill(work))
+            if (
+                prefill_tokens > 0 and may_prefill(work)
+                if work.is_prefill
+                else work.batch not in held
+            )
         ]
         if not heads:
             return []
@@ -152,17 +163,28 @@ class Scheduler:
         # Keep a place for prefill when some waits, or a crowd of chats would never let a new one in.
         prefill_waits = any(head.group == group and head.is_prefill for head in heads)
         room = max_tokens - min(prefill_tokens, max_tokens // 2) if prefill_waits else max_tokens
-        batch = self._take_decode(group, max(1, max_rows - 1) if prefill_waits else max_rows, room)
+        rows = max(1, max_rows - 1) if prefill_waits else max_rows
+        batch = self._take_decode(group, rows, room, held)
         if prefill_waits:
             room = min(max_tokens - sum(work.row.count for work in batch), prefill_tokens)
             batch += self._take_prefill(group, max_rows - len(batch), room, batch, may_prefill)
         self._forget_empty()
         return batch
 
-    def _take_decode(self, group: tuple[Span, Dtype], max_rows: int, room: int) -> list[Work]:
+    def _held(self, may_decode: Callable[[Work, int], bool]) -> set[BatchKey]:
+        """Batches whose rows that decode must wait."""
+        some = {work.batch: work for work in self._heads() if not work.is_prefill}
+        rows = Counter(work.batch for work in self._heads() if not work.is_prefill)
+        return {batch for batch, work in some.items() if not may_decode(work, rows[batch])}
+
+    def _take_decode(
+        self, group: tuple[Span, Dtype], max_rows: int, room: int, held: set[BatchKey]
+    ) -> list[Work]:
         batch: list[Work] = []
         rows: Counter[BatchKey] = Counter()
-        for queue in self._in_turn(lambda work: work.group == group and not work.is_prefill):
+        for queue in self._in_turn(
+            lambda work: work.group == group and not work.is_prefill and work.batch not in held
+        ):
             head = queue[0]
             if len(batch) == max_rows or (batch and head.row.count > room):
                 break
