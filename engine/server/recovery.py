@@ -24,7 +24,7 @@ from engine.core.errors import (
     StageRefused,
 )
 from engine.core.ids import PeerId, SessionId, short
-from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind, Row
+from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Message, message_frame, parse
 from engine.protocol.recovery import (
     DRAINING,
@@ -40,6 +40,7 @@ from engine.protocol.recovery import (
 from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace
 from engine.server.passes import Passes
+from engine.server.replays import NotReached, Replays
 from engine.server.sessions import Session, SessionTable
 from engine.server.worker_process import LoadOrder
 from engine.swarm.links import Links
@@ -50,18 +51,9 @@ ORPHAN_LEASE_S = 10.0
 """How long a session lives on whose client's link is lost."""
 REACH_S = 2.0
 """The longest wait for the next stage of a new route."""
-REPLAY_BYTES = 256 << 10
-"""Hidden states in one frame of a replay: decoding cannot overtake within it."""
-REPLAY_AHEAD_BYTES = 4 << 20
-"""What a replay lets wait on the link."""
-ROOM_LIMIT_S = 30.0
-"""How long a line may stay full: who never reads must not hold up others' replays for ever."""
-REPLAYS_AT_ONCE = 4
-"""Replays that run at the same time."""
 MAX_ERRANDS = 64
 """ROUTE and REPLAY of one client that may be under way."""
 COMPRESS_EVERY_S = 0.2
-_ROOM_S = 0.01
 
 
 class Recovery:
@@ -97,11 +89,9 @@ class Recovery:
         self._table = table
         self._passes = passes
         self._kept = kept
-        self._order = order
-        self._pace = pace
         self._tasks = tasks
         self._errands: Counter[PeerId] = Counter()
-        self._replays = asyncio.Semaphore(REPLAYS_AT_ONCE)
+        self._replays = Replays(links, clock, table, kept, order, pace)
 
     # Losses ---------------------------------------------------------------------------------
 
@@ -225,7 +215,7 @@ class Recovery:
         ends = [wanted.end for wanted in request.sessions]
         for session, end in zip(sessions, ends, strict=True):
             session.replay_tokens_left -= end - session.send_from
-        errand = self._replay(list(zip(sessions, ends, strict=True)))
+        errand = self._replays.send(list(zip(sessions, ends, strict=True)))
         self._send_on_errand(peer, Kind.REPLAYED, request.request, errand)
 
     def _owned(self, peer: PeerId, attempt: int, names: Iterable[int]) -> list[Session]:
@@ -252,7 +242,7 @@ class Recovery:
         try:
             await errand
             self._answer(peer, kind, CourseReply(request=request))
-        except _NotReached as error:
+        except NotReached as error:
             self._refuse(peer, kind, request, error, error.peer)
         except EngineError as error:
             self._refuse(peer, kind, request, error)
@@ -272,62 +262,9 @@ class Recovery:
                 await self._links.connect(target)
         except (PeerError, TimeoutError) as error:
             text = str(error) or f"The next stage …{short(target)} does not answer."
-            raise _NotReached(text, target) from error
+            raise NotReached(text, target) from error
         if any(session.is_deaf or session.is_mute for session in sessions):
             raise PeerUnreachable("A link of the route broke again while it was being repaired.")
-
-    async def _replay(self, wanted: list[tuple[Session, int]]) -> None:
-        token_bytes = self._order.spec.hidden_size * ELEMENT_BYTES[self._order.dtype]
-        max_tokens = max(1, REPLAY_BYTES // token_bytes)
-        async with self._replays:
-            for session, end in wanted:
-                await self._replay_one(session, end, max_tokens)
-
-    async def _replay_one(self, session: Session, end: int, max_tokens: int) -> None:
-        attempt, target = session.attempt, session.next_peer
-        start = session.send_from
-        while start < end:
-            await self._replay_until(session, attempt, target, start, end, max_tokens)
-            # What the stage before us has replayed meanwhile is computed, and waits behind this.
-            start, end = end, max(end, session.owed_to)
-        if session.attempt == attempt:
-            session.sent_to = end
-
-    async def _replay_until(
-        self,
-        session: Session,
-        attempt: int,
-        target: PeerId,
-        start: int,
-        end: int,
-        max_tokens: int,
-    ) -> None:
-        for piece in self._kept.replay(session.id, start, end, max_tokens):
-            if piece is None:
-                raise StageRefused("The stage had no room to keep what it was to replay.")
-            row = Row(session.id, piece.position, len(piece.ids), attempt)
-            frame = Frame(
-                Kind.STEP,
-                piece.hidden,
-                (row,),
-                piece.ids,
-                self._order.dtype,
-                self._order.spec.hidden_size,
-                session.lossy,
-            )
-            until_s = self._clock.monotonic_s() + ROOM_LIMIT_S
-            while self._links.queued_bytes(target) > REPLAY_AHEAD_BYTES:
-                if self._clock.monotonic_s() >= until_s:
-                    raise _NotReached("The next stage takes in nothing of a replay.", target)
-                await asyncio.sleep(_ROOM_S)  # nothing tells that a line is free again
-            if self._table.get(session.id) is not session or session.attempt != attempt:
-                raise StageRefused("The session ended, or is being repaired again.")
-            try:
-                self._links.send(target, frame)
-            except PeerUnreachable as error:
-                raise _NotReached(str(error), target) from error
-            self._pace.replayed_tokens += len(piece.ids)
-            await asyncio.sleep(0)  # decoding goes on between pieces
 
     def _refuse(
         self,
@@ -367,9 +304,3 @@ def refusal(frame: Frame, reason: EngineError) -> Frame:
     )
     answer = CourseReply(request=request, refused=str(reason)[:500], code=reason.code)
     return message_frame(Kind.ROUTED if is_route else Kind.REPLAYED, answer)
-
-
-class _NotReached(PeerUnreachable):
-    def __init__(self, text: str, peer: PeerId) -> None:
-        super().__init__(text)
-        self.peer = peer
