@@ -58,8 +58,8 @@ class Report(BaseModel):
     runs: list[Run]
     ratio: float | None = None
     """Tokens/s of the first run over the second's; null without a second."""
-    ids_equal: bool
-    """Whether all repeats of all systems gave the same token ids."""
+    ids_equal: bool | None
+    """Whether all repeats of all systems gave the same token ids; null where none are compared."""
     settings: Settings
     disturbance: Disturbance | None = None
     interference: Interference | None = None
@@ -74,7 +74,7 @@ class Report(BaseModel):
         """
         must_be_equal = self.settings.dtype == "float32" or self.settings.emulate is not None
         failed = self.disturbance is not None and self.disturbance.failed > 0
-        return failed or (must_be_equal and not self.ids_equal)
+        return failed or (must_be_equal and self.ids_equal is False)
 
 
 async def measure(bench: SwarmBench) -> Report:
@@ -104,10 +104,10 @@ async def _measure(bed: Bed, children: Children, local: Child | None) -> dict[st
     """The report's fields."""
     if bed.bench.soak_s:
         runs, _, samples, budgets = await measure_soak(bed)
-        return {"runs": runs, "ids_equal": True, "memory": samples, "memory_budget": budgets}
+        return {"runs": runs, "ids_equal": None, "memory": samples, "memory_budget": budgets}
     if bed.bench.long_prompt:
         found = await measure_interference(bed)
-        return {"runs": [], "ids_equal": True, "interference": found}
+        return {"runs": [], "ids_equal": None, "interference": found}
     if bed.bench.disturbed:
         runs, hashes, disturbance = await measure_disturbed(bed, children, local)
         return {"runs": runs, "ids_equal": len(hashes) == 1, "disturbance": disturbance}

@@ -217,7 +217,7 @@ def _swarm(args: argparse.Namespace) -> int:
         print(report.model_dump_json(exclude=None if args.against else {"ratio"}))
     else:
         print("\n".join(table.lines(report)))
-    if not report.ids_equal:
+    if report.ids_equal is False:
         print("The runs' token ids differ.", file=sys.stderr)
     return 1 if report.is_broken else 0
 
