@@ -16,7 +16,7 @@ from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
 from engine.core.reach import Reach
 from engine.swarm import bootstrap
-from engine.swarm.addresses import is_plain, is_public, port_of, split_peer
+from engine.swarm.addresses import is_plain, is_public, port_of, relay_of, split_peer
 from engine.swarm.daemon import Daemon
 from engine.swarm.dht import Dht
 from engine.swarm.dial_back import PROTOCOL as CHECK_PROTOCOL
@@ -211,9 +211,14 @@ class SwarmPeer:
     async def connect(self, peer: PeerId, addresses: Sequence[str]) -> None:
         """Connect to `peer` at multiaddrs without `/p2p/`, within the time-out.
 
+        Right after the start of a node that accepts no connections, circuits wait: see
+        `RelaySlots.until_punching`.
+
         Raises:
             PeerUnreachable: None answered in time.
         """
+        if self.reachability.mode is Reach.OUTBOUND_ONLY and any(map(relay_of, addresses)):
+            await self.reachability.slots.until_punching()
         try:
             async with asyncio.timeout(self._config.open_timeout_s):
                 await self.daemon.connect(PeerID.from_base58(peer), addresses)
@@ -261,7 +266,6 @@ class SwarmPeer:
 
     async def _launch(self, *, must_join: bool) -> None:
         mode = self.reachability.mode
-        self.reachability.slots.clear()
         # Others could not ask us anything: our part of the DHT would be lost to them.
         self._keeps_records = not self._client_mode and mode is not Reach.OUTBOUND_ONLY
         listen: tuple[str, ...] = self._listen
@@ -276,6 +280,7 @@ class SwarmPeer:
             announce=announce,
             timeout_s=self._config.open_timeout_s,
         )
+        self.reachability.slots.clear()
         try:
             async with asyncio.timeout(self._config.open_timeout_s):
                 await self._start_dht()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ _logger = logging.getLogger(__name__)
 
 WANTED = 5
 """libp2p punches holes only once four others have told it how they see us."""
+_PUNCHES_AFTER_S = 5.0
+"""A new p2pd looks for its public address after 0.25, 0.75, 1.75 and 3.75 s, and punches only then.
+
+It tries once, when a connection over a relay begins: one that begins earlier stays on its relay.
+"""
 _RENEW_S = 15.0
 """Each renewal is a sign of life too; a relay that has gone dark would be noticed late else."""
 _TIMEOUT_S = 5.0
@@ -46,6 +52,7 @@ class RelaySlots:
         self._slots: dict[PeerId, _Slot] = {}
         self._candidates: dict[PeerId, tuple[str, ...]] = {}
         self._retry_at_s: dict[PeerId, float] = {}
+        self._punches_at_s = -math.inf
 
     @property
     def relays(self) -> tuple[PeerId, ...]:
@@ -53,7 +60,12 @@ class RelaySlots:
         return tuple(self._slots)
 
     def circuits(self) -> tuple[str, ...]:
-        """The circuit addresses at which others reach us, the nearest relay first."""
+        """The circuit addresses at which others reach us, the nearest relay first.
+
+        None until we can punch holes.
+        """
+        if self._until_punching_s() > 0:
+            return ()
         nearest = sorted(self._slots.items(), key=lambda item: item[1].took_s)
         return tuple(circuit(slot.address, relay) for relay, slot in nearest)
 
@@ -68,6 +80,14 @@ class RelaySlots:
         """Hold no slot any more, as after a new start of p2pd."""
         self._slots.clear()
         self._retry_at_s.clear()
+        self._punches_at_s = self._clock.monotonic_s() + _PUNCHES_AFTER_S
+
+    async def until_punching(self) -> None:
+        """Wait until p2pd could punch a hole."""
+        await asyncio.sleep(self._until_punching_s())
+
+    def _until_punching_s(self) -> float:
+        return max(0.0, self._punches_at_s - self._clock.monotonic_s())
 
     async def tick(self, daemon: Daemon, connections: Mapping[PeerId, tuple[str, ...]]) -> None:
         """Drop slots whose relay is gone, renew those that are due, and take what is missing."""
