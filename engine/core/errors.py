@@ -167,6 +167,22 @@ class ConfigError(EngineError):
     code = "config_error"
 
 
+class PlanInfeasible(EngineError):
+    """No pipeline of these machines can run the model.
+
+    Attributes:
+        constraint: What binds: memory, cache, reachability …
+        hint: What would help, as a sentence.
+    """
+
+    code = "plan_infeasible"
+
+    def __init__(self, message: str, *, constraint: str, hint: str) -> None:
+        super().__init__(message)
+        self.constraint = constraint
+        self.hint = hint
+
+
 class InviteInvalid(ConfigError):
     """An invite that is cut short, altered, or from another version."""
 
