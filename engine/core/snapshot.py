@@ -40,6 +40,12 @@ class StageInfo:
     """Measured rate of its line to other peers; 0 when not known."""
     relay: bool = False
     """Whether it accepts connections, and relays for those who do not."""
+    max_blocks: int = 0
+    """Blocks that fit there, with the KV room that the swarm promises; 0 when not known."""
+    block_s: float = 0.0
+    """What one block costs in a decode pass however few rows it has; 0 when not measured yet."""
+    block_row_s: float = 0.0
+    """What each row adds to that."""
 
     @property
     def is_behind_relays(self) -> bool:
