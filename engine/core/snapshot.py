@@ -43,9 +43,13 @@ class StageInfo:
     max_blocks: int = 0
     """Blocks that fit there, with the KV room that the swarm promises; 0 when not known."""
     block_s: float = 0.0
-    """What one block costs in a decode pass however few rows it has; 0 when not measured yet."""
+    """What one block costs in a decode pass however few rows it has, in seconds."""
     block_row_s: float = 0.0
-    """What each row adds to that."""
+    """What each row adds to that; both are 0 when not measured yet."""
+    sessions: int = 0
+    """Sequences that pass through it now."""
+    next_span: Span | None = None
+    """Blocks that it is about to hold instead of `span`, which it serves until then."""
 
     @property
     def is_behind_relays(self) -> bool:

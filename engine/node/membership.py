@@ -195,6 +195,7 @@ class Membership:
                     announcer,
                     joined.peer,
                     self._order(files, span),
+                    self._compute.max_blocks(files.spec, config.stage),
                     clock,
                     self._on_change,
                 )

@@ -12,8 +12,11 @@ from enum import Enum, auto
 from engine import __version__
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, WorkerFailed
+from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
+from engine.planner.announced import block_times
+from engine.protocol.frames import ELEMENT_BYTES
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder, WorkerProcess
 from engine.swarm.announcer import Announcer
@@ -48,16 +51,19 @@ class StageRunner:
         announcer: Announcer,
         peer: SwarmPeer,
         order: LoadOrder,
+        max_blocks: int,
         clock: Clock,
         on_change: Callable[[], None],
     ) -> None:
-        """`on_change` is called whenever what `shoal status` shows may have changed."""
+        """`max_blocks` fit here; `on_change` is called when what `shoal status` shows has changed."""
         self._handler = handler
         self._announcer = announcer
         self._peer = peer
         self.order = order
+        self.max_blocks = max_blocks
         self._clock = clock
         self._on_change = on_change
+        self._size = ModelSize.of(order.spec, ELEMENT_BYTES[order.dtype])
         self._serving: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._worker: WorkerProcess | None = None
@@ -115,7 +121,8 @@ class StageRunner:
 
     def info(self, state: StageState) -> StageInfo:
         """Our announcement."""
-        step_s = self._handler.pace.decode.of(1)
+        step_s, row_s = self._handler.pace.decode.of(1), self._handler.pace.decode.row_s
+        block_s, block_row_s = block_times(step_s, row_s, self.order.span, self._size)
         free, _ = self._handler.kv_tokens
         return StageInfo(
             peer=self._peer.peer_id,
@@ -124,11 +131,15 @@ class StageRunner:
             kv_free_tokens=free.device,
             kv_ram_free_tokens=free.ram,
             decode_tokens_per_s=1 / step_s if step_s else 0.0,
-            decode_row_s=self._handler.pace.decode.row_s,
+            decode_row_s=row_s,
             uplink_bytes_per_s=self._handler.uplink_bytes_per_s,
             addresses=self._peer.announce_addresses(),
             relay=self._peer.relays,
             version=__version__,
+            max_blocks=self.max_blocks,
+            block_s=block_s,
+            block_row_s=block_row_s,
+            sessions=self._handler.num_sessions,
         )
 
     def overlay(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:

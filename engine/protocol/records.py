@@ -78,6 +78,13 @@ class _Record(_Signed):
     decode_row_s: float = Field(default=0.0, ge=0, lt=1e6)
     uplink_bytes_per_s: float = Field(default=0.0, ge=0, lt=1e15)
     relay: bool = False
+    max_blocks: int = Field(default=0, ge=0, le=4096)
+    block_s: float = Field(default=0.0, ge=0, lt=1e6)
+    block_row_s: float = Field(default=0.0, ge=0, lt=1e6)
+    sessions: int = Field(default=0, ge=0, lt=1 << 40)
+    next_start: int = Field(default=0, ge=0, lt=4096)
+    next_end: int = Field(default=0, ge=0, le=4096)
+    """Not above `next_start`: it stays where it is."""
     addresses: tuple[_Address, ...] = Field(default=(), max_length=_MAX_ADDRESSES)
     version: str = Field(max_length=32)
 
@@ -106,6 +113,12 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
             decode_row_s=round(stage.decode_row_s, 6),
             uplink_bytes_per_s=round(stage.uplink_bytes_per_s),
             relay=stage.relay,
+            max_blocks=stage.max_blocks,
+            block_s=round(stage.block_s, 7),
+            block_row_s=round(stage.block_row_s, 9),
+            sessions=stage.sessions,
+            next_start=0 if stage.next_span is None else stage.next_span.start,
+            next_end=0 if stage.next_span is None else stage.next_span.end,
             addresses=stage.addresses[:_MAX_ADDRESSES],
             version=stage.version,
             unix_s=announcement.unix_s,
@@ -145,6 +158,15 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
         version=record.version,
         decode_row_s=record.decode_row_s,
         uplink_bytes_per_s=record.uplink_bytes_per_s,
+        max_blocks=record.max_blocks,
+        block_s=record.block_s,
+        block_row_s=record.block_row_s,
+        sessions=record.sessions,
+        next_span=(
+            Span(record.next_start, record.next_end)
+            if record.next_start < record.next_end
+            else None
+        ),
     )
     return Announcement(stage, record.model_id, record.unix_s, record.expires_unix_s)
 

@@ -155,7 +155,9 @@ class Directory:
         stage = announcement.stage
         if owner != stage.peer:
             raise RemoteProtocolError("An announcement was signed by someone else.")
-        if announcement.model_id != self._model_id or stage.span.end > self._num_blocks:
+        spans = [span for span in (stage.span, stage.next_span) if span is not None]
+        outside = any(span.end > self._num_blocks for span in spans)
+        if announcement.model_id != self._model_id or outside:
             raise RemoteProtocolError("An announcement is of another model.")
         span_keys = record_keys(
             self._membership.swarm_id, self._model_id, stage.span, self._membership.key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from engine.core.ids import PeerId, SessionId
@@ -20,6 +22,7 @@ def stage_info(
     kv_free_tokens: int = 10_000,
     kv_ram_free_tokens: int = 10_000,
     decode_tokens_per_s: float = 0.0,
+    **fields: Any,
 ) -> StageInfo:
     """A stage's announcement."""
     return StageInfo(
@@ -31,6 +34,7 @@ def stage_info(
         decode_tokens_per_s=decode_tokens_per_s,
         addresses=(),
         version="test",
+        **fields,
     )
 
 

@@ -214,6 +214,7 @@ async def test_bad_records_are_dropped_and_good_ones_beside_them_stay(swarm):
     now_s = CLOCK.unix_s()
     all_bad = (
         {"model_id": "other@000000000000"},
+        {"info": stage(mallory, next_span=Span(30, NUM_BLOCKS + 1))},
         {"unix_s": now_s + 3600, "expires_unix_s": now_s + 3630},
         {"expires_unix_s": now_s + 500},
         {"key": record_keys(MEMBERS.swarm_id, MODEL, Span(32, 40), MEMBERS.key)[0]},
@@ -221,7 +222,7 @@ async def test_bad_records_are_dropped_and_good_ones_beside_them_stay(swarm):
         {"data": b"x" * 2000},
     )
     for count, bad in enumerate(all_bad, start=1):
-        await store(mallory, stage(mallory), **bad)
+        await store(mallory, **{"info": stage(mallory), **bad})
         snapshot = await directory.refresh()
         assert [s.peer for s in snapshot.stages] == [alice.peer_id], bad
         assert snapshot.dropped_records == count, bad

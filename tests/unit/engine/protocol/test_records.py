@@ -31,6 +31,11 @@ def announcement(**fields: object) -> Announcement:
         decode_tokens_per_s=12.5,
         addresses=("/ip4/10.0.0.1/tcp/4001",),
         version="0.1.0",
+        max_blocks=24,
+        block_s=0.0021,
+        block_row_s=0.0001,
+        sessions=3,
+        next_span=Span(12, 30),
     )
     whole = Announcement(stage, "starter@0123456789ab", 1_800_000_000.0, 1_800_000_060.0)
     for name, value in fields.items():
@@ -85,6 +90,14 @@ def test_model_name_that_breaks_the_rules_is_our_own_fault():
         {"expires_unix_s": 1_800_000_000.0},
         {"expires_unix_s": 1_800_001_000.0},
         {"version": "v" * 33},
+        {"max_blocks": -1},
+        {"max_blocks": 5000},
+        {"block_s": "NaN"},
+        {"block_s": -0.001},
+        {"block_s": 1e300},
+        {"block_row_s": "Infinity"},
+        {"sessions": -1},
+        {"next_end": 99999},
     ],
 )
 def test_record_with_a_wrong_field_is_refused(fields):

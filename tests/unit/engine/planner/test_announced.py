@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from engine.core.ids import PeerId
+from engine.core.plans import Span
+from engine.core.profiles import ModelSize
+from engine.core.snapshot import StageState
+from engine.planner.announced import announced, as_intended, block_times, profile
+from engine.planner.routing import RELAY_S, UNKNOWN_BLOCK_S, UNKNOWN_LINK_S
+from tests.support.builders import snapshot, stage_info
+
+A, B, C, D = (PeerId(name) for name in "ABCD")
+SIZE = ModelSize(
+    num_blocks=30,
+    hidden_size=576,
+    element_bytes=4,
+    block_bytes=1_000,
+    embedding_bytes=2_000,
+    head_bytes=4_000,
+    kv_bytes_per_token=10,
+)
+
+
+def test_time_of_a_pass_is_what_was_announced_of_its_blocks() -> None:
+    made = profile(stage_info("A", 0, 10, block_s=0.004, block_row_s=0.001), SIZE)
+    assert made.block.mlp.of(1) == pytest.approx(0.004)
+    assert made.block.mlp.of(5) == pytest.approx(0.008)
+    assert made.head.of(1) == pytest.approx(4 * 0.004)  # it weighs as much as four blocks
+
+
+def test_last_stage_is_not_thought_slow_for_its_head() -> None:
+    middle = block_times(0.010, 0.001, Span(10, 20), SIZE)
+    last = block_times(0.014, 0.0014, Span(20, 30), SIZE)
+    assert last == pytest.approx(middle)
+
+
+def test_node_takes_as_many_blocks_as_it_says_whatever_room_the_plan_promises() -> None:
+    for kv_tokens in (0, 4096):
+        made = profile(stage_info("A", 0, 10, max_blocks=12), SIZE, kv_tokens)
+        per_block = SIZE.block_bytes + kv_tokens * SIZE.kv_bytes_per_token
+        room = made.memory_bytes - SIZE.embedding_bytes - SIZE.head_bytes
+        assert room // per_block == 12
+
+
+def test_node_that_says_little_or_lies_grossly_gets_numbers_to_reckon_with() -> None:
+    silent = profile(stage_info("A", 0, 10), SIZE)
+    assert silent.block.mlp.of(1) == UNKNOWN_BLOCK_S
+    assert silent.memory_bytes >= 10 * SIZE.block_bytes
+    assert silent.uplink_bytes_per_s == inf
+    liar = profile(stage_info("A", 0, 10, block_s=1e-300, block_row_s=5.0), SIZE)
+    assert liar.block.mlp.of(1) == pytest.approx(1e-6)
+    assert liar.block.mlp.base_s >= 0
+
+
+def test_lines_are_as_the_sender_measured_them_else_the_receiver_else_assumed() -> None:
+    circuit = ("/p2p-circuit",)
+    stages = [stage_info(name, 0, 10) for name in "DCBA"]
+    stages[0] = replace(stages[0], addresses=circuit)
+    stages[1] = replace(stages[1], addresses=circuit)
+    swarm = replace(snapshot(30, *stages), link_s={A: {B: 0.01, C: 0.02}, B: {A: 0.03}})
+    profiles, network = announced(swarm, SIZE)
+    assert network.peers == tuple(made.peer for made in profiles) == (A, B, C, D)
+    assert network.delay_s[0] == (0.0, 0.01, 0.02, UNKNOWN_LINK_S)
+    assert network.delay_s[1][0] == 0.03
+    assert network.delay_s[2][0] == 0.02
+    assert network.delay_s[2][3] == UNKNOWN_LINK_S + RELAY_S
+
+
+def test_stages_that_leave_are_no_part_of_a_plan_and_those_that_join_are() -> None:
+    swarm = snapshot(
+        30,
+        stage_info("A", 0, 10, state=StageState.DRAINING),
+        stage_info("B", 0, 10, state=StageState.JOINING),
+        stage_info("C", 0, 10),
+    )
+    profiles, _ = announced(swarm, SIZE)
+    assert [made.peer for made in profiles] == [B, C]
+
+
+def test_stage_that_is_about_to_move_is_reckoned_with_where_it_goes() -> None:
+    swarm = as_intended(snapshot(30, stage_info("A", 0, 10, next_span=Span(20, 30))))
+    (moved,) = swarm.stages
+    assert (moved.span, moved.state, moved.next_span) == (Span(20, 30), StageState.JOINING, None)
