@@ -121,8 +121,9 @@ class StageRunner:
 
     def info(self, state: StageState) -> StageInfo:
         """Our announcement."""
-        step_s, row_s = self._handler.pace.decode.of(1), self._handler.pace.decode.row_s
-        block_s, block_row_s = block_times(step_s, row_s, self.order.span, self._size)
+        base_s, row_s = self._handler.pace.decode.base_s, self._handler.pace.decode.row_s
+        step_s = base_s + row_s
+        block_s, block_row_s = block_times(base_s, row_s, self.order.span, self._size)
         free, _ = self._handler.kv_tokens
         return StageInfo(
             peer=self._peer.peer_id,

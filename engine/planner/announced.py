@@ -78,18 +78,18 @@ def profile(stage: StageInfo, size: ModelSize, kv_tokens: int = 0) -> NodeProfil
     )
 
 
-def block_times(decode_s: float, row_s: float, span: Span, size: ModelSize) -> tuple[float, float]:
+def block_times(base_s: float, row_s: float, span: Span, size: ModelSize) -> tuple[float, float]:
     """(`block_s`, `block_row_s`) of a stage by its pace; the head's part of the last one taken off.
 
     Args:
-        decode_s: A decode pass of one row through the whole span.
-        row_s: What each further row adds.
+        base_s: A decode pass through the whole span, however few rows it has.
+        row_s: What each row adds.
         span: What the stage holds.
         size: The model.
     """
     head = size.head_bytes / size.block_bytes if span.end == size.num_blocks else 0.0
     parts = len(span) + head
-    return decode_s / parts, row_s / parts
+    return base_s / parts, row_s / parts
 
 
 def as_intended(snapshot: SwarmSnapshot) -> SwarmSnapshot:
