@@ -66,6 +66,11 @@ class Home:
         return Path(shared).expanduser().absolute() if shared else self.cache_dir / "models"
 
     @property
+    def profile_file(self) -> Path:
+        """What was measured of this machine; can be measured again."""
+        return self.cache_dir / "profile.json"
+
+    @property
     def running_file(self) -> Path:
         """Written by a running engine: a `ReadyFile`."""
         return self.state_dir / "engine.json"
