@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
 from engine.core.plans import Span
 from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.planner.petals import least_served
 
 UNMEASURED_TOKENS_PER_S = 1.0
 """Weight of a stage that has not measured itself yet."""
@@ -28,13 +31,12 @@ def choose_span(snapshot: SwarmSnapshot, max_blocks: int) -> Span:
     if max_blocks < 1:
         raise ValueError(f"max_blocks must be at least 1, not {max_blocks}")
     length = min(max_blocks, snapshot.num_blocks)
-    rates = [0.0] * snapshot.num_blocks
+    rates = np.zeros(snapshot.num_blocks)
     for stage in snapshot.stages:
         if stage.state in (StageState.ONLINE, StageState.JOINING):
-            for block in range(stage.span.start, min(stage.span.end, snapshot.num_blocks)):
-                rates[block] += stage.decode_tokens_per_s or UNMEASURED_TOKENS_PER_S
-    starts = range(snapshot.num_blocks - length + 1)
-    start = min(starts, key=lambda first: (sorted(rates[first : first + length]), first))
+            blocks = slice(stage.span.start, stage.span.end)
+            rates[blocks] += stage.decode_tokens_per_s or UNMEASURED_TOKENS_PER_S
+    start = least_served(rates, length)
     return Span(start, start + length)
 
 
