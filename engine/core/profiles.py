@@ -94,6 +94,8 @@ class ModelSize:
     """Norm and LM head, on the last stage."""
     kv_bytes_per_token: int
     """One token's keys and values in one block."""
+    ties_ends: bool = False
+    """Embedding and head are one table, which a stage that is first and last holds once."""
 
     @classmethod
     def of(cls, spec: ModelSpec, element_bytes: int) -> ModelSize:
@@ -107,6 +109,7 @@ class ModelSize:
             table_bytes,
             table_bytes,
             spec.kv_bytes_per_token(1, element_bytes),
+            spec.tie_word_embeddings,
         )
 
 

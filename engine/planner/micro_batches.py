@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.core.ids import PeerId
 from engine.core.plans import Route
 from engine.core.snapshot import SwarmSnapshot
+from engine.planner.flow import StageTimes, step_s
 from engine.planner.routing import UNKNOWN_BLOCK_S, UNKNOWN_LINK_S
 
 MAX_MICRO_BATCHES = 32
@@ -32,20 +33,17 @@ class HopCost:
 def cycle_s(hops: Sequence[HopCost], batch_size: int, num_micro_batches: int) -> float:
     """Time between two tokens of one sequence in the closed ring.
 
-    A micro-batch cannot be faster than its own way round, and the busiest stage or line must serve
-    all of them. This is [BB] eq. 4 for a ring: micro-batches start their next step by themselves,
-    so the pipeline is filled once and not once a step.
-
     Args:
         hops: The stages in order, at least one.
         batch_size: B rows.
         num_micro_batches: M.
     """
     rows = -(-batch_size // num_micro_batches)
-    passes_s = [hop.base_s + rows * hop.row_s for hop in hops]
-    lines_s = [rows * hop.line_row_s for hop in hops]
-    round_s = sum(passes_s) + sum(lines_s) + sum(hop.delay_s for hop in hops)
-    return max(round_s, num_micro_batches * max(*passes_s, *lines_s))
+    stages = [
+        StageTimes(hop.base_s + rows * hop.row_s, line_s=rows * hop.line_row_s, delay_s=hop.delay_s)
+        for hop in hops
+    ]
+    return step_s(stages, num_micro_batches)
 
 
 def choose_micro_batches(hops: Sequence[HopCost], batch_size: int) -> int:

@@ -1,0 +1,160 @@
+"""A question for the solvers: what every machine would take for every length of span, in integers.
+
+Times are nanoseconds, so that equal measurements give equal plans on every machine and in every
+order of adding up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.core.profiles import Calibration, ModelSize
+from engine.planner.costs import (
+    Work,
+    block_s,
+    ends_bytes,
+    line_times,
+    ram_share,
+    ram_tokens,
+    return_s,
+    workspace_bytes,
+)
+from engine.planner.fleet import Fleet
+from engine.planner.flow import UNCALIBRATED, Form, combined, overhead_s
+
+NEVER: Final = 1 << 60
+"""More than any plan takes; four of them still fit into 64 bits."""
+_LONGEST_NS: Final = 10**12
+"""A pass that takes longer takes for ever: sums must not overflow."""
+
+MIDDLE: Final = 0
+FIRST: Final = 1
+LAST: Final = 2
+ROLES: Final = 4
+"""What a stage may be, as bits: its place decides what it holds and does beside its blocks."""
+
+Times = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How to divide the blocks, for one choice of all else."""
+
+    form: Form
+    num_microbatches: int
+    stage_ns: Times
+    """One micro-batch's pass, [N, ROLES, L + 1]; NEVER where the span does not fit or is empty."""
+    load_ns: Times
+    """What a stage does in a step, of the same shape."""
+    link_ns: Times
+    """Hidden states from row to column, [N, N]."""
+    link_load_ns: Times
+    back_ns: Times
+    """Ids from the last stage to the first, [N, N]."""
+    fixed_way_ns: int = 0
+    """Drafting, before a micro-batch goes round."""
+    overhead_ns: int = 0
+
+    @property
+    def num_blocks(self) -> int:
+        """L."""
+        return int(self.stage_ns.shape[2]) - 1
+
+    def step_ns(self, way_ns: int, load_ns: int) -> int:
+        """A step's time from its two parts; never falls when one of them grows."""
+        way_ns += self.fixed_way_ns
+        if self.form is Form.CHAIN:
+            return way_ns + load_ns - load_ns // self.num_microbatches + self.overhead_ns
+        return int(combined(self.form, way_ns, load_ns, self.num_microbatches)) + self.overhead_ns
+
+
+def question(
+    fleet: Fleet,
+    model: ModelSize,
+    work: Work,
+    calibration: Calibration = UNCALIBRATED,
+    *,
+    form: Form = Form.RING,
+    is_answer_alone: bool = False,
+) -> Question:
+    """Work out the tables.
+
+    Args:
+        fleet: N machines.
+        model: L blocks.
+        work: B, M and what a step asks for.
+        calibration: C and o.
+        form: Of the pipeline.
+        is_answer_alone: Nobody else's steps fill the gaps while a prompt is computed, so that
+            prefill adds to the way round, spread over the answer's steps, and not to the load.
+    """
+    lengths = np.arange(1, model.num_blocks + 1)
+    shape = (len(fleet), ROLES, model.num_blocks + 1)
+    stage_ns = np.full(shape, NEVER, dtype=np.int64)
+    load_ns = np.full(shape, NEVER, dtype=np.int64)
+    fixed_bytes = role_bytes(model, work)
+    tokens = np.array(
+        [[work.first_tokens if role & FIRST else work.later_tokens] for role in range(ROLES)],
+        dtype=np.float64,
+    )
+    is_last = np.array([[role & LAST] for role in range(ROLES)]) > 0
+    for place, profile in enumerate(fleet.profiles):
+        in_ram = ram_tokens(profile, model, work, lengths, fixed_bytes)
+        fits = np.isfinite(in_ram)
+        share = ram_share(np.where(fits, in_ram, 0.0), work.cached_tokens)
+        one_ns = whole_ns(
+            block_s(profile, tokens, work.cached_tokens, share, overlapping=work.overlapping)
+        )
+        ends_ns = whole_ns(
+            profile.pass_overhead_s + is_last * (profile.head.base_s + tokens * profile.head.unit_s)
+        )
+        pass_ns = ends_ns + np.minimum(one_ns, _LONGEST_NS) * lengths
+        owed_ns = (
+            min(int(whole_ns(profile.block.prefill_row_s * work.owed_tokens)), _LONGEST_NS)
+            * lengths
+        )
+        fits &= np.maximum(pass_ns, owed_ns) < _LONGEST_NS
+        stage_ns[place, :, 1:] = np.where(fits, pass_ns + is_answer_alone * owed_ns, NEVER)
+        load = work.num_microbatches * np.minimum(pass_ns, _LONGEST_NS) + owed_ns
+        load_ns[place, :, 1:] = np.where(fits, load, NEVER)
+    way = line_times(fleet, model, work.later_tokens, work.codec_ratio)
+    owed = line_times(fleet, model, work.owed_tokens, work.codec_ratio)
+    link_ns = whole_ns(way.way_s) + whole_ns(fleet.delay_s)
+    if is_answer_alone:
+        link_ns = link_ns + whole_ns(owed.way_s)
+    link_load_ns = work.num_microbatches * whole_ns(way.busy_s) + whole_ns(owed.busy_s)
+    return Question(
+        form,
+        work.num_microbatches,
+        stage_ns,
+        load_ns,
+        np.minimum(link_ns, NEVER),
+        np.minimum(link_load_ns, NEVER),
+        whole_ns(return_s(fleet, work.rows)),
+        int(whole_ns(work.draft_s)),
+        int(whole_ns(overhead_s(work.num_microbatches, calibration))),
+    )
+
+
+def role_bytes(model: ModelSize, work: Work) -> NDArray[np.int64]:
+    """What a stage holds beside blocks and cache, [ROLES, 1]."""
+    return np.array(
+        [
+            [
+                ends_bytes(model, is_first=bool(role & FIRST), is_last=bool(role & LAST))
+                + workspace_bytes(model, work.first_tokens if role & FIRST else work.later_tokens)
+            ]
+            for role in range(ROLES)
+        ]
+    )
+
+
+def whole_ns(seconds: NDArray[np.float64] | float) -> Times:
+    """Nanoseconds; NEVER for what takes for ever."""
+    value = np.asarray(seconds, dtype=np.float64)
+    is_short = value < _LONGEST_NS / 1e9
+    return np.where(is_short, np.rint(np.where(is_short, value, 0.0) * 1e9), NEVER).astype(np.int64)
