@@ -25,10 +25,10 @@ from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
 from engine.models.layout import ModelFiles
+from engine.profiler.copies import copy_speeds
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _WARM_UP = 2
-_COPY_BYTES = 64 << 20
 
 
 class AttentionTime(BaseModel):
@@ -292,19 +292,5 @@ def _wait(device: torch.device) -> None:
 
 
 def _copy_speed(device: torch.device) -> CopySpeed:
-    here = torch.empty(_COPY_BYTES, dtype=torch.uint8, pin_memory=True)
-    there = torch.empty(_COPY_BYTES, dtype=torch.uint8, device=device)
-
-    def bytes_per_s(target: Tensor, source: Tensor) -> float:
-        times_s = []
-        for _ in range(8):
-            _wait(device)
-            started_s = time.perf_counter()
-            target.copy_(source, non_blocking=True)
-            _wait(device)
-            times_s.append(time.perf_counter() - started_s)
-        return _COPY_BYTES / statistics.median(times_s[2:])
-
-    return CopySpeed(
-        to_device_bytes_per_s=bytes_per_s(there, here), to_ram_bytes_per_s=bytes_per_s(here, there)
-    )
+    to_device, to_ram = (statistics.median(rates) for rates in copy_speeds(device))
+    return CopySpeed(to_device_bytes_per_s=to_device, to_ram_bytes_per_s=to_ram)

@@ -64,9 +64,12 @@ class BlockMeasurement(_Value):
     """One block: `core.profiles.BlockTimes`, and what it takes to apply it to other models."""
 
     mlp: FittedTime
+    """With `attention_row_s`: all that a row costs whatever it sees."""
     attention: FittedTime
     ram_attention: FittedTime | None = None
     """None: the blocks compute in RAM anyway."""
+    attention_row_s: Quantity
+    """The part of attention that does not depend on the cache, above all storing new keys."""
     prefill_row_s: Quantity
     fixed_s: Quantity
     """What a block costs however small it is: starting its operations."""
@@ -82,8 +85,9 @@ class TableRow(_Value):
     """Tokens in each row's cache."""
     mlp_s: Quantity
     attention_s: Quantity
+    """With `attention_row_s`."""
     mlp_residual: _Number
-    """Relative: how much longer it took than the line says."""
+    """Relative: how much longer it took than what is fitted says."""
     attention_residual: _Number
 
 
@@ -150,8 +154,12 @@ class NetworkMeasurement(_Value):
     """None: in no swarm, or no engine runs."""
     metered: bool | None = None
     """Whether the connection costs by the byte; None: nobody knows."""
+    uplink_bytes_per_s: Quantity | None = None
+    """Of this machine's own line, as far as its peers show it; None: not measured."""
+    downlink_bytes_per_s: Quantity | None = None
     peers: tuple[PeerMeasurement, ...] = ()
     note: str = ""
+    """Why something is missing, as a sentence."""
 
 
 class Load(_Value):
