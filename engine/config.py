@@ -48,6 +48,8 @@ class StageConfig(_Branch):
     """False: a client only, which holds no blocks."""
     blocks: tuple[int, int] | None = None
     """A fixed span `[start, end)`; None lets the engine choose."""
+    rebalance: bool = True
+    """Move to other blocks, where the engine has chosen ours, when the swarm needs them more."""
     kv_budget_bytes: int = Field(default=1 << 30, ge=1 << 20)
     """Room for KV caches where the blocks compute. A GPU's is taken when the stage starts."""
     kv_ram_budget_bytes: int = Field(default=1 << 30, ge=0)

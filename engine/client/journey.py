@@ -13,6 +13,8 @@ import contextlib
 import logging
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -35,12 +37,12 @@ from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId, short
 from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
-from engine.core.plans import Hop, Route
+from engine.core.plans import Hop, Route, Span
 from engine.core.snapshot import SwarmSnapshot
 from engine.planner.routing import find_route
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.messages import Failed, Sessions
-from engine.protocol.recovery import DRAINING, Notice
+from engine.protocol.recovery import DRAINING, MOVED, Notice
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
@@ -107,6 +109,8 @@ class Journey:
         """Pairs of stages that cannot reach each other."""
         self._leaving: set[PeerId] = set()
         """Stages that still serve, but better others did."""
+        self._moved: dict[PeerId, Span] = {}
+        """Nodes that hold other blocks now, these, and serve us with the old ones until we leave."""
         self._answered: set[PeerId] = set()
         """Stages that hold the batch in the present attempt."""
         self._settled: set[PeerId] = set()
@@ -145,7 +149,7 @@ class Journey:
             self._blame_laggard(held, waiting)
             self.has_stalled = False
         snapshot = self._view.snapshot()
-        route = self._find(snapshot, held, waiting)
+        route, held = self._find(snapshot, held, waiting)
         new = [hop for hop in route.hops if hop not in held]
         self.heading = route
         try:
@@ -157,17 +161,19 @@ class Journey:
             await repair.lead(route, flows, held, self._settled.add)
             await repair.replay(route, flows)
         except StepFailed as failure:
-            self._close({hop.peer for hop in new})
+            self._undo(new)
             if failure.hangs is not None:
                 self.avoid.add(failure.hangs)
             if failure.parted is not None:
                 self._part(*failure.parted)
             raise failure.error from failure
         except BaseException:
-            self._close({hop.peer for hop in new})
+            self._undo(new)
             raise
         if self.route is not None:
             batch.recoveries.stages_replaced += len(new)
+        used = {hop.peer for hop in held}
+        self._moved = {peer: span for peer, span in self._moved.items() if peer in used}
         self.route = route
         self._close(self._opened - {hop.peer for hop in route.hops})
         if self._keeper is None:
@@ -210,10 +216,13 @@ class Journey:
             return
         if message.peer and PeerId(message.peer) not in self._neighbours(peer):
             return  # it cannot know
-        if message.code == DRAINING:
-            self._leaving.add(peer)
+        if message.code in (DRAINING, MOVED):
+            if message.code == MOVED:
+                self._moved[peer] = Span(message.start, message.end)
+            else:
+                self._leaving.add(peer)
             if self.route is None or not self._has_way_around(self.route):
-                logger.info("…%s will pause; there is nobody to take its place yet", short(peer))
+                logger.info("…%s will leave; there is nobody to take its place yet", short(peer))
                 return
             self.batch.fail(StageRefused(message.reason))
         elif message.code == PeerSilent.code:
@@ -262,32 +271,57 @@ class Journey:
                 self._leaving.add(hop.peer)
                 return
 
-    def _find(self, snapshot: SwarmSnapshot, held: Held, waiting: SequenceOf[Sequence]) -> Route:
-        rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in waiting]
-        links_s = link_times(self._links, snapshot)
-
-        def find(leaving: set[PeerId]) -> Route:
-            return find_route(
-                snapshot,
-                need_tokens=sum(room.device for room in rooms),
-                need_ram_tokens=sum(room.ram for room in rooms),
-                avoid=frozenset(self.avoid | leaving),
-                link_s=links_s,
-                kept=[hop for hop in held if hop.peer not in leaving],
-                broken=frozenset(self._broken),
-            )
-
-        if self._leaving:
+    def _find(
+        self, snapshot: SwarmSnapshot, held: Held, waiting: SequenceOf[Sequence]
+    ) -> tuple[Route, Held]:
+        """The best route now, and the stages of it that keep their sessions."""
+        if self._leaving or self._moved:
             with contextlib.suppress(NoRoute):
-                return find(self._leaving)
-        return find(set())
+                return self._find_around(snapshot, held, waiting)
+        return self._find_route(snapshot, held, waiting), held
+
+    def _find_around(
+        self, snapshot: SwarmSnapshot, held: Held, waiting: SequenceOf[Sequence]
+    ) -> tuple[Route, Held]:
+        """The same, where those that are leaving are left."""
+        left = self._leaving | self._moved.keys()
+        held = {hop: states for hop, states in held.items() if hop.peer not in left}
+        blocks = Span(0, snapshot.num_blocks)
+        stages = tuple(  # their announcements may not have come yet
+            replace(stage, span=span)
+            if blocks.covers(span := self._moved.get(stage.peer, stage.span))
+            else stage
+            for stage in snapshot.stages
+        )
+        snapshot = replace(snapshot, stages=stages)
+        return self._find_route(snapshot, held, waiting, self._leaving), held
+
+    def _find_route(
+        self,
+        snapshot: SwarmSnapshot,
+        held: Held,
+        waiting: SequenceOf[Sequence],
+        leaving: AbstractSet[PeerId] = frozenset(),
+    ) -> Route:
+        rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in waiting]
+        return find_route(
+            snapshot,
+            need_tokens=sum(room.device for room in rooms),
+            need_ram_tokens=sum(room.ram for room in rooms),
+            avoid=frozenset(self.avoid | leaving),
+            link_s=link_times(self._links, snapshot),
+            kept=list(held),
+            broken=frozenset(self._broken),
+        )
 
     def _has_way_around(self, old: Route) -> bool:
-        held: Held = {hop: {} for hop in old.hops if hop.peer not in self._leaving}
-        route = None
-        with contextlib.suppress(NoRoute):
-            route = self._find(self._view.snapshot(), held, self.batch.waiting)
-        return route is not None and all(hop.peer not in self._leaving for hop in route.hops)
+        try:
+            self._find_around(
+                self._view.snapshot(), {hop: {} for hop in old.hops}, self.batch.waiting
+            )
+        except NoRoute:
+            return False
+        return True
 
     async def _open(
         self,
@@ -310,7 +344,9 @@ class Journey:
                 new, route, waiting, self.batch.attempt, snapshot
             )
         except NotOpened as refusal:
-            self.avoid |= refusal.peers
+            self.avoid |= refusal.peers - self._moved.keys()
+            for peer in refusal.peers & self._moved.keys():
+                del self._moved[peer]  # it has no room there: we stay as long as it lets us
             raise refusal.error from refusal
         return held | states
 
@@ -338,8 +374,13 @@ class Journey:
             await asyncio.sleep(self._lease_s / 3)
             peers = [hop.peer for hop in self.route.hops] if self.route else []
             self._asker.tell(peers, Kind.KEEP, Sessions(sessions=tuple(self.batch.sequences)))
-            if self.route and self._leaving & set(peers) and self._has_way_around(self.route):
-                self.batch.fail(StageRefused("A stage will pause, and another can take its place."))
+            left = (self._leaving | self._moved.keys()) & set(peers)
+            if self.route and left and self._has_way_around(self.route):
+                self.batch.fail(StageRefused("A stage will leave, and another can take its place."))
+
+    def _undo(self, new: SequenceOf[Hop]) -> None:
+        """Leave stages that were just opened; not where that would end what we still use there."""
+        self._close({hop.peer for hop in new} - self._moved.keys())
 
     def _close(self, peers: set[PeerId]) -> None:
         self._opened -= peers

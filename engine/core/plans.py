@@ -18,6 +18,10 @@ class Span:
         """Number of blocks."""
         return self.end - self.start
 
+    def covers(self, other: Span) -> bool:
+        """Whether all of the other's blocks are among these, and there are any."""
+        return self.start <= other.start < other.end <= self.end
+
     def __str__(self) -> str:
         """As people count: first and last block, inclusive."""
         return f"{self.start}–{self.end - 1}" if len(self) else "none"

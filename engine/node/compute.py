@@ -39,6 +39,17 @@ class Compute:
         room = self.memory_bytes * MEMORY_SHARE - stage.kv_budget_bytes
         return max(1, int(room // (spec.block_parameters * ELEMENT_BYTES[self.dtype])))
 
+    def has_room(self, spec: ModelSpec, stage: StageConfig, num_blocks: int) -> bool:
+        """Whether so many more blocks, and a KV budget of their own, fit in what is free now.
+
+        Blocks for as long as a driver query takes.
+        """
+        free_bytes = psutil.virtual_memory().available
+        if self.device != "cpu":
+            free_bytes = _gpu_free_bytes() or 0
+        block_bytes = spec.block_parameters * ELEMENT_BYTES[self.dtype]
+        return num_blocks * block_bytes + stage.kv_budget_bytes <= free_bytes * MEMORY_SHARE
+
 
 def choose(config: ModelConfig) -> Compute:
     """Resolve `auto` and look how much memory is free. Blocks for as long as a driver query takes.

@@ -11,21 +11,23 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from random import Random
 
 from engine.client.client import Client
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ModelCorrupt, PeerUnreachable
 from engine.core.plans import Span
+from engine.core.profiles import ModelSize
 from engine.core.snapshot import SwarmSnapshot
 from engine.localapi.running import Home
 from engine.localapi.schema import Progress
 from engine.models.layout import ModelFiles
 from engine.models.prepare import prepare
 from engine.models.tokenizer import ChatTokenizer
+from engine.node.balancer import Balancer
 from engine.node.compute import Compute
 from engine.node.stage_runner import StageRunner
-from engine.planner.placement import choose_span
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder
@@ -60,6 +62,8 @@ class Serving:
     directory: Directory
     client: Client
     stage: StageRunner | None
+    balancer: Balancer | None
+    """Has chosen our blocks; None where the settings fix them, or there are none."""
     handler: StageHandler
 
 
@@ -183,34 +187,47 @@ class Membership:
         client = Client(joined.links, view, spec, config.client, clock)
         directory.watch(lambda snapshot: self._follow(joined, snapshot))
         stage: StageRunner | None = None
+        balancer: Balancer | None = None
+        balancing: asyncio.Task[None] | None = None
         try:
             with contextlib.suppress(PeerUnreachable):  # an empty view is a view; it is refreshed
                 await directory.refresh()
             directory.start()
             if config.stage.enabled:
-                span = self._span(files, directory)
-                await self._prepare(span)
+                span = self._fixed_span(files)
+                if span is None:
+                    balancer = self._balancer(joined, files, directory, announcer)
+                    span = await balancer.choose()
                 stage = StageRunner(
                     handler,
                     announcer,
                     joined.peer,
                     self._order(files, span),
-                    self._compute.max_blocks(files.spec, config.stage),
+                    self._max_blocks(files),
                     clock,
                     self._on_change,
                 )
+                if balancer is not None and not pause_reason():
+                    self._say("Looking for a place in the swarm.")
+                    span = await balancer.join(stage)
+                await self._prepare(span)
                 view.stage = stage
             self.progress = None
-            self.serving = Serving(files, tokenizer, directory, client, stage, handler)
+            self.serving = Serving(files, tokenizer, directory, client, stage, balancer, handler)
             self._on_change()
             if stage is not None:
                 if reason := pause_reason():
                     await stage.pause(reason, finish_first=False)
                 else:
                     stage.start()
+                if balancer is not None and self.invite is not None and config.stage.rebalance:
+                    balancing = asyncio.create_task(balancer.run(stage), name="balancer")
             await self._keep_daemon(joined.peer, announcer)
         finally:
             self.serving = None
+            if balancing is not None:
+                balancing.cancel()
+                await asyncio.wait({balancing})
             if stage is not None:
                 await stage.close()
             await directory.stop()
@@ -254,12 +271,36 @@ class Membership:
             )
         return files
 
-    def _span(self, files: ModelFiles, directory: Directory) -> Span:
+    def _fixed_span(self, files: ModelFiles) -> Span | None:
         fixed = self.config.stage.blocks
-        if fixed is not None:
-            return Span(fixed[0], min(fixed[1], files.spec.num_hidden_layers))
-        max_blocks = self._compute.max_blocks(files.spec, self.config.stage)
-        return choose_span(directory.snapshot(), max_blocks)
+        if fixed is None:
+            return None
+        return Span(fixed[0], min(fixed[1], files.spec.num_hidden_layers))
+
+    def _max_blocks(self, files: ModelFiles) -> int:
+        return self._compute.max_blocks(files.spec, self.config.stage)
+
+    def _balancer(
+        self, joined: Joined, files: ModelFiles, directory: Directory, announcer: Announcer
+    ) -> Balancer:
+        async def prepare_order(span: Span) -> LoadOrder:
+            return self._order(await self._prepare(span), span)
+
+        async def has_room(num_blocks: int) -> bool:
+            return await asyncio.to_thread(
+                self._compute.has_room, files.spec, self.config.stage, num_blocks
+            )
+
+        return Balancer(
+            joined.peer.peer_id,
+            self._max_blocks(files),
+            ModelSize.of(files.spec, ELEMENT_BYTES[self._compute.dtype]),
+            directory,
+            announcer,
+            prepare_order,
+            has_room,
+            Random(joined.peer.peer_id),  # noqa: S311 - spreads the nodes' checks
+        )
 
     def _order(self, files: ModelFiles, span: Span) -> LoadOrder:
         # The sender of hidden states may compute in float32 though we do not.

@@ -1,24 +1,31 @@
-"""Keeps this node's stage running while it is wanted: worker, crash back-off, announcements."""
+"""Keeps this node's stage running while it is wanted: worker, crash back-off, announcements, moves.
+
+A move keeps a standby: the old blocks are served until the new ones are, and then for the sessions
+that began with them until those have gone elsewhere, so that no session breaks.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from enum import Enum, auto
+from typing import Any
 
 from engine import __version__
 from engine.core.clock import Clock
-from engine.core.errors import EngineError, EnginePaused, WorkerFailed
+from engine.core.errors import EngineError, EnginePaused, StageRefused, WorkerFailed
+from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
-from engine.planner.announced import block_times
+from engine.node.shift import Shift
+from engine.planner.announced import block_equivalents, block_times
 from engine.protocol.frames import ELEMENT_BYTES
 from engine.server.handler import StageHandler
-from engine.server.worker_process import LoadOrder, WorkerProcess
+from engine.server.worker_process import LoadOrder
 from engine.swarm.announcer import Announcer
 from engine.swarm.peer import SwarmPeer
 
@@ -30,6 +37,12 @@ STEADY_S = 600.0
 MAX_BACKOFF_S = 30.0
 ANNOUNCE_CHANGES_S = 2.0
 """Changes of free room are announced at most this often."""
+ANNOUNCE_SPEED_S = 20.0
+"""Changes of speed are."""
+COVER_LIMIT_S = 120.0
+"""How long new blocks wait, loaded, for others to take over the old ones."""
+COVER_CHECK_S = 1.0
+PUBLISH_LIMIT_S = 30.0
 
 
 class Phase(Enum):
@@ -61,12 +74,20 @@ class StageRunner:
         self._peer = peer
         self.order = order
         self.max_blocks = max_blocks
+        self.next_span: Span | None = None
+        """Blocks that we are about to hold instead."""
         self._clock = clock
         self._on_change = on_change
-        self._size = ModelSize.of(order.spec, ELEMENT_BYTES[order.dtype])
+        self.size = ModelSize.of(order.spec, ELEMENT_BYTES[order.dtype])
+        self._block_times = (0.0, 0.0)
+        """Of whatever blocks we have held: they are all alike."""
+        self._shift: Shift | None = None
+        self._previous: LoadOrder | None = None
+        """What was served before, until what replaced it is."""
         self._serving: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
-        self._worker: WorkerProcess | None = None
+        self._moving: asyncio.Task[Any] | None = None
+        self._retiring: asyncio.Task[None] | None = None
         self.phase = Phase.PAUSED
         self.reason = ""
         self.progress: Progress | None = None
@@ -74,7 +95,7 @@ class StageRunner:
     @property
     def worker_pid(self) -> int | None:
         """The worker's process id while there is one."""
-        return None if self._worker is None else self._worker.pid
+        return None if self._shift is None else self._shift.worker_pid
 
     def start(self) -> None:
         """Load and serve until stopped."""
@@ -91,6 +112,7 @@ class StageRunner:
     async def pause(self, reason: str, *, finish_first: bool) -> None:
         """End the worker, at once or after the running sessions; withdraw the announcement."""
         await self._cancel_drain()
+        await self._cancel_move()
         if not finish_first or self.phase is not Phase.ONLINE:
             await self.stop(reason, Phase.PAUSED)
             return
@@ -106,11 +128,10 @@ class StageRunner:
     async def stop(self, reason: str, phase: Phase) -> None:
         """End the worker now. Its memory is free when this returns."""
         self._handler.close(EnginePaused(reason))
-        if self._serving is not None:
-            self._serving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._serving
-            self._serving = None
+        await _end(self._moving)
+        await _end(self._retiring)
+        await _end(self._serving)
+        self._retiring = self._serving = None
         self._set(phase, reason)
         await self._announcer.withdraw()
 
@@ -119,20 +140,32 @@ class StageRunner:
         await self._cancel_drain()
         await self.stop("The engine is ending.", Phase.PAUSED)
 
+    # What others hear -----------------------------------------------------------------------
+
+    def announce(self, state: StageState, next_span: Span | None = None) -> StageInfo:
+        """Tell the swarm what we are, and where we are going; returns what was said."""
+        self.next_span = next_span
+        info = self.info(state)
+        self._announcer.update(info)
+        return info
+
     def info(self, state: StageState) -> StageInfo:
         """Our announcement."""
-        base_s, row_s = self._handler.pace.decode.base_s, self._handler.pace.decode.row_s
-        step_s = base_s + row_s
-        block_s, block_row_s = block_times(base_s, row_s, self.order.span, self._size)
+        cost, span = self._handler.decode_cost, self.order.span
+        if cost.of(1):
+            self._block_times = block_times(cost.base_s, cost.row_s, span, self.size)
+        block_s, block_row_s = self._block_times
+        parts = block_equivalents(span, self.size)
+        step_s = parts * (block_s + block_row_s)
         free, _ = self._handler.kv_tokens
         return StageInfo(
             peer=self._peer.peer_id,
-            span=self.order.span,
+            span=span,
             state=state,
             kv_free_tokens=free.device,
             kv_ram_free_tokens=free.ram,
             decode_tokens_per_s=1 / step_s if step_s else 0.0,
-            decode_row_s=row_s,
+            decode_row_s=parts * block_row_s,
             uplink_bytes_per_s=self._handler.uplink_bytes_per_s,
             addresses=self._peer.announce_addresses(),
             relay=self._peer.relays,
@@ -141,6 +174,7 @@ class StageRunner:
             block_s=block_s,
             block_row_s=block_row_s,
             sessions=self._handler.num_sessions,
+            next_span=self.next_span,
         )
 
     def overlay(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
@@ -153,6 +187,88 @@ class StageRunner:
         own = (self.info(states[self.phase]),) if self.phase in states else ()
         return replace(snapshot, stages=(*others, *own))
 
+    # Moves ----------------------------------------------------------------------------------
+
+    async def move(self, order: LoadOrder, is_covered: Callable[[], Awaitable[bool]]) -> None:
+        """Serve other blocks, and the present ones as long as somebody needs them.
+
+        Args:
+            order: The other blocks; there must be memory for both.
+            is_covered: Whether others serve what we would leave.
+
+        Raises:
+            EngineError: We stay where we are; the text says why.
+        """
+        shift = await self._as_move(self._bring_up(order, is_covered))
+        old, self._shift, self.order = self._shift, shift, order
+        self._handler.lead_with(order)
+        self.announce(StageState.ONLINE)
+        self._on_change()
+        if old is not None:
+            self._retiring = asyncio.create_task(self._retire(old), name="retire")
+            await asyncio.wait({self._retiring})
+
+    async def move_later(self, order: LoadOrder) -> None:
+        """Serve other blocks as soon as nobody needs the present ones: there is no room for both.
+
+        Raises:
+            EnginePaused: The person wants something else meanwhile.
+        """
+        reason = f"Finishing running requests, then moving to blocks {order.span}."
+        self._set(Phase.DRAINING, reason)
+        self.announce(StageState.DRAINING, order.span)
+        await self._as_move(self._handler.drain())
+        await self.stop(f"Moving to blocks {order.span}.", Phase.LOADING)
+        self._previous, self.order, self.next_span = self.order, order, None
+        self.start()
+
+    async def _as_move(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Do a move's part, which a pause may end."""
+        self._moving = asyncio.create_task(work, name="move")
+        try:
+            await asyncio.wait({self._moving})
+            if self._moving.cancelled():
+                raise EnginePaused("The stage was paused before it could move.")
+            return self._moving.result()
+        finally:
+            moving, self._moving = self._moving, None
+            await _end(moving)
+
+    async def _bring_up(self, order: LoadOrder, is_covered: Callable[[], Awaitable[bool]]) -> Shift:
+        shift = await Shift.start(self._handler, order, lambda done, total: None)
+        try:
+            until_s = self._clock.monotonic_s() + COVER_LIMIT_S
+            while not await is_covered():
+                if self._clock.monotonic_s() > until_s:
+                    raise StageRefused(
+                        f"Blocks {self.order.span} are not given up, because nobody else serves "
+                        "all of them."
+                    )
+                await asyncio.wait({shift.serving}, timeout=COVER_CHECK_S)
+            if shift.serving.done():
+                await shift.serving  # raises what ended it
+        except BaseException:
+            await shift.stop()
+            raise
+        return shift
+
+    async def _retire(self, old: Shift) -> None:
+        """Serve the old blocks until everybody knows the new ones, and its sessions are gone."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PUBLISH_LIMIT_S):
+                    await self._announcer.seen()
+            await self._handler.retire(old.order)
+        finally:
+            await old.stop()
+
+    async def _cancel_move(self) -> None:
+        await _end(self._moving)
+        if self.phase is Phase.DRAINING and self._draining is None:
+            self._set(Phase.ONLINE, "")
+
+    # The worker's life ----------------------------------------------------------------------
+
     async def _serve_forever(self) -> None:
         crashes = 0
         while True:
@@ -161,7 +277,15 @@ class StageRunner:
             self._announcer.update(self.info(StageState.JOINING))
             try:
                 await self._serve_once()
-            except WorkerFailed as error:
+            except EngineError as error:
+                if self._previous is not None:
+                    logger.warning("back to blocks %s: %s", self._previous.span, error)
+                    self.order, self._previous = self._previous, None
+                    continue
+                if not isinstance(error, WorkerFailed):
+                    logger.error("The stage cannot run: %s", error)
+                    await self._fail(str(error))
+                    return
                 logger.warning("%s", error)
                 lived_s = self._clock.monotonic_s() - started_s
                 crashes = 1 if lived_s > STEADY_S else crashes + 1
@@ -171,10 +295,6 @@ class StageRunner:
                         "again; run `shoal doctor`, then resume."
                     )
                     return
-            except EngineError as error:
-                logger.error("The stage cannot run: %s", error)
-                await self._fail(str(error))
-                return
             except Exception as error:
                 logger.exception("the stage failed")
                 await self._fail(
@@ -191,39 +311,32 @@ class StageRunner:
 
     async def _serve_once(self) -> None:
         try:
-            self._worker = await WorkerProcess.start(
-                self.order,
-                on_progress=self._show_progress,
-                on_open_failed=self._handler.open_failed,
-            )
-            self.progress = None
-            serving = asyncio.create_task(self._handler.serve(self._worker, self.order))
-            try:
-                await asyncio.sleep(0)  # the handler takes over before anyone hears of us
-                self._set(Phase.ONLINE, "")
-                await self._announce_while(serving)
-            finally:
-                serving.cancel()
-                with contextlib.suppress(asyncio.CancelledError, WorkerFailed):
-                    await serving
+            self._shift = await Shift.start(self._handler, self.order, self._show_progress)
+            self.progress, self._previous = None, None
+            self._set(Phase.ONLINE, "")
+            await self._announce_while_serving()
         finally:
             self.progress = None
-            if self._worker is not None:
-                worker, self._worker = self._worker, None
-                await worker.stop()
+            await _end(self._moving)
+            if self._shift is not None:
+                shift, self._shift = self._shift, None
+                await shift.stop()
 
-    async def _announce_while(self, serving: asyncio.Task[None]) -> None:
+    async def _announce_while_serving(self) -> None:
         announced: object = None
-        while not serving.done():
+        due_s = 0.0
+        while self._shift is not None:
+            shift = self._shift
+            if shift.serving.done():
+                await shift.serving  # raises what ended it
             if self.phase is Phase.ONLINE:
-                info = self.info(StageState.ONLINE)
-                # Speeds are told with the next refresh; room and ways to us cannot wait.
+                info, now_s = self.info(StageState.ONLINE), self._clock.monotonic_s()
+                # Speeds can wait; room and ways to us cannot.
                 told = (info.kv_free_tokens, info.kv_ram_free_tokens, info.addresses, info.relay)
-                if told != announced:
+                if told != announced or now_s >= due_s:
                     self._announcer.update(info)
-                    announced = told
-            await asyncio.wait({serving}, timeout=ANNOUNCE_CHANGES_S)
-        await serving  # raises what ended it
+                    announced, due_s = told, now_s + ANNOUNCE_SPEED_S
+            await asyncio.wait({shift.serving}, timeout=ANNOUNCE_CHANGES_S)
 
     def _show_progress(self, done: float, total: float) -> None:
         self.progress = Progress(
@@ -241,8 +354,15 @@ class StageRunner:
         self._on_change()
 
     async def _cancel_drain(self) -> None:
-        if self._draining is not None and self._draining is not asyncio.current_task():
-            self._draining.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._draining
+        if self._draining is not asyncio.current_task():
+            await _end(self._draining)
             self._draining = None
+
+
+async def _end(task: asyncio.Task[Any] | None) -> None:
+    """Cancel a task and wait; what it raises is not for us."""
+    if task is not None and task is not asyncio.current_task():
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()

@@ -87,9 +87,14 @@ def block_times(base_s: float, row_s: float, span: Span, size: ModelSize) -> tup
         span: What the stage holds.
         size: The model.
     """
-    head = size.head_bytes / size.block_bytes if span.end == size.num_blocks else 0.0
-    parts = len(span) + head
+    parts = block_equivalents(span, size)
     return base_s / parts, row_s / parts
+
+
+def block_equivalents(span: Span, size: ModelSize) -> float:
+    """Blocks that take as long as these, with the head where it belongs to them."""
+    head = size.head_bytes / size.block_bytes if span.end == size.num_blocks else 0.0
+    return len(span) + head
 
 
 def as_intended(snapshot: SwarmSnapshot) -> SwarmSnapshot:

@@ -232,6 +232,35 @@ def uncovered(snapshot: SwarmSnapshot, *, joining: bool = False) -> list[Span]:
     return gaps
 
 
+def left_alone(snapshot: SwarmSnapshot, peer: PeerId, span: Span | None) -> list[int]:
+    """Blocks that are served now, and would not be if `peer` served only `span` instead of its own.
+
+    Of others that are about to move, who has a lower id goes first: its old blocks count no more.
+    So two that leave the same blocks, and know of each other, never both go.
+
+    Args:
+        snapshot: The swarm.
+        peer: Who moves.
+        span: Where to; None: it serves nothing meanwhile.
+    """
+
+    def serves(stage: StageInfo, block: int) -> bool:
+        goes_first = stage.next_span is not None and stage.peer < peer
+        spans = (stage.span, stage.next_span) if goes_first else (stage.span,)
+        return all(span is not None and span.start <= block < span.end for span in spans)
+
+    online = [stage for stage in snapshot.stages if stage.state is StageState.ONLINE]
+    own = [stage for stage in online if stage.peer == peer]
+    others = [stage for stage in online if stage.peer != peer]
+    return [
+        block
+        for stage in own
+        for block in range(stage.span.start, stage.span.end)
+        if not (span is not None and span.start <= block < span.end)
+        and not any(serves(other, block) for other in others)
+    ]
+
+
 def _explain(snapshot: SwarmSnapshot) -> str:
     if not any(stage.state is StageState.ONLINE for stage in snapshot.stages):
         return "No stage of this model is online; wait for one to join or start serving here."

@@ -23,6 +23,8 @@ _OptionalPeer = Annotated[str, Field(max_length=128)]
 
 DRAINING = "draining"
 """Code of a NOTICE: the stage will end soon; go elsewhere if you can."""
+MOVED = "moved"
+"""Code of a NOTICE: the node holds other blocks now, and serves these until you are elsewhere."""
 ROWS_MISSING = "rows_missing"
 """Code of a NOTICE: rows from `peer` did not follow on those before them."""
 
@@ -34,9 +36,12 @@ class Notice(Message):
     attempt: _Attempt
     """Theirs when it happened: what a repair has mended since needs no other."""
     code: str = Field(max_length=64)
-    """Of the error on the link to `peer`, or `DRAINING`, or `ROWS_MISSING`."""
+    """Of the error on the link to `peer`, or `DRAINING`, `MOVED` or `ROWS_MISSING`."""
     peer: _OptionalPeer = ""
     """The neighbour."""
+    start: int = Field(default=0, ge=0, lt=4096)
+    end: int = Field(default=0, ge=0, le=4096)
+    """With `MOVED`: the blocks that the sender holds now."""
     reason: str = Field(max_length=512)
 
 

@@ -27,6 +27,7 @@ from engine.core.errors import (
 )
 from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom
+from engine.core.plans import Route, Span
 from engine.protocol.frames import Frame, Kind, Row, split_payload
 from engine.protocol.messages import (
     MAX_STATS_LINKS,
@@ -45,8 +46,8 @@ from engine.protocol.recovery import (
     RouteRequest,
 )
 from engine.server.arrivals import RowsMissing, check_row
-from engine.server.pace import Pace
-from engine.server.recovery import refusal
+from engine.server.pace import Pace, PassCost
+from engine.server.recovery import Recovery, refusal
 from engine.server.scheduler import Work
 from engine.server.serving import Serving
 from engine.server.sessions import Session
@@ -59,7 +60,11 @@ HOUSEKEEPING_S = 1.0
 
 
 class StageHandler:
-    """Serves this node's stage to the swarm while a worker is attached; refuses otherwise."""
+    """Serves this node's stage to the swarm while a worker is attached; refuses otherwise.
+
+    While the node moves to other blocks there are two workers: one serves the sessions that began
+    before, the other those that begin now. A session is with one of them.
+    """
 
     def __init__(
         self, links: Links, clock: Clock, config: StageConfig, on_change: Callable[[], None]
@@ -70,9 +75,8 @@ class StageHandler:
         self._clock = clock
         self._config = config
         self._closed_reason = EnginePaused("This stage is not serving now; try another one.")
-        self._draining = False
-        self._serving: Serving | None = None
-        self._empty = asyncio.Event()
+        self._servings: list[Serving] = []
+        """The first is the one that is announced."""
         self.pace = Pace()
         links.on([Kind.OPEN], self._on_open)
         links.on([Kind.STEP], self._on_step)
@@ -83,15 +87,21 @@ class StageHandler:
 
     @property
     def num_sessions(self) -> int:
-        """Sessions that pass through this stage now."""
-        return 0 if self._serving is None else len(self._serving.table)
+        """Sessions that pass through this node now."""
+        return sum(len(serving.table) for serving in self._servings)
 
     @property
     def kv_tokens(self) -> tuple[KvRoom, KvRoom]:
-        """KV room in tokens, through the whole span: (free, total)."""
-        if self._serving is None:
+        """KV room in tokens, through the whole announced span: (free, total)."""
+        if not self._servings:
             return (KvRoom(0, 0), KvRoom(0, 0))
-        return (self._serving.table.free_tokens, self._serving.table.total_tokens)
+        table = self._servings[0].table
+        return (table.free_tokens, table.total_tokens)
+
+    @property
+    def decode_cost(self) -> PassCost:
+        """Of a pass through the announced span."""
+        return self._servings[0].decode_cost if self._servings else PassCost()
 
     @property
     def uplink_bytes_per_s(self) -> float:
@@ -103,15 +113,28 @@ class StageHandler:
         """Refuse new sessions with `reason` until the next `serve`."""
         self._closed_reason = reason
 
+    def lead_with(self, order: LoadOrder) -> None:
+        """Let these be the blocks that are announced, of those that are served."""
+        self._servings.sort(key=lambda serving: serving.order is not order)
+
     async def drain(self) -> None:
         """Wait until the last session has ended or gone elsewhere, or for the limit; take no more."""
-        self._draining = True
+        await self._drain(list(self._servings), None)
+
+    async def retire(self, order: LoadOrder) -> None:
+        """Do so with the sessions of these blocks; the others of this node are served on."""
+        now = next((s.table.span for s in self._servings if s.order is not order), None)
+        await self._drain([s for s in self._servings if s.order is order], now)
+
+    async def _drain(self, servings: list[Serving], moved_to: Span | None) -> None:
+        for serving in servings:
+            serving.is_draining = True
+            serving.recovery.drain(moved_to)
         self._sessions_changed()
-        if self._serving is not None:
-            self._serving.recovery.drain()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._config.drain_limit_s):
-                await self._empty.wait()
+                for serving in servings:
+                    await serving.empty.wait()
 
     async def serve(self, worker: WorkerProcess, order: LoadOrder) -> None:
         """Serve until cancelled or the worker ends.
@@ -134,8 +157,9 @@ class StageHandler:
                     send=self._send,
                     fail=self._fail_row,
                 )
-                self._serving, self._draining = serving, False
-                tasks.create_task(self._keep_house())
+                self._servings.append(serving)
+                self._sessions_changed()
+                tasks.create_task(self._keep_house(serving))
                 tasks.create_task(self._watch(worker))
                 tasks.create_task(serving.passes.run())
                 tasks.create_task(serving.recovery.compress_kept())
@@ -146,15 +170,16 @@ class StageHandler:
             reason, code = worker.epitaph(), WorkerFailed.code
             raise WorkerFailed(reason) from group
         finally:
-            self._serving = None
             if serving is not None:
+                self._servings.remove(serving)
                 self._tell_failed(serving.table.clear(), code, reason)
+                serving.empty.set()
             self._sessions_changed()
 
     def open_failed(self, sessions: tuple[SessionId, ...], code: str, text: str) -> None:
         """The worker could not begin, or keep, sessions that we had let in."""
-        if self._serving is not None:
-            self._serving.reuse.failed(sessions)
+        for serving in self._servings:
+            serving.reuse.failed(sessions)
         self._drop(sessions, code, text)
 
     # Frames in ------------------------------------------------------------------------------
@@ -162,12 +187,17 @@ class StageHandler:
     def _on_open(self, peer: PeerId, frame: Frame) -> None:
         request = parse(frame, OpenRequest)
         try:
-            if self._serving is None:
-                raise self._closed_reason
-            if self._draining:
-                raise StageRefused("This stage is about to pause and takes no new requests.")
-            self._end(self._serving.table.drop(self._serving.table.superseded(request, peer)))
-            reused_tokens = self._serving.reuse.open(request, peer, self._clock.monotonic_s())
+            serving = self._serving_for(request.route())
+            others = [other for other in self._servings if other is not serving]
+            self._supersede(serving, request, peer)
+            names = {SessionId(sequence.session) for sequence in request.sequences}
+            for other in others:
+                names -= set(other.table.superseded(request, peer))
+            if any(self._holder(name) in others for name in names):
+                raise StageRefused("A session id of the request is in use already.")
+            reused_tokens = serving.reuse.open(request, peer, self._clock.monotonic_s())
+            for other in others:
+                self._supersede(other, request, peer)
             reply = OpenReply(
                 request=request.request, lease_s=self._config.lease_s, reused_tokens=reused_tokens
             )
@@ -176,38 +206,64 @@ class StageHandler:
         self._reply(peer, message_frame(Kind.OPENED, reply))
         self._sessions_changed()
 
+    def _supersede(self, serving: Serving, request: OpenRequest, owner: PeerId) -> None:
+        """Drop what a request opens anew."""
+        self._end(serving, serving.table.drop(serving.table.superseded(request, owner)))
+
+    def _serving_for(self, route: Route) -> Serving:
+        """Who takes new sessions along a route; the one that refuses them where nobody holds it."""
+        if not self._servings:
+            raise self._closed_reason
+        willing = [serving for serving in self._servings if not serving.is_draining]
+        if not willing:
+            raise StageRefused("This stage is about to pause and takes no new requests.")
+        ours = [hop.span for hop in route.hops if hop.peer == self._links.local_peer]
+        fitting = (s for s in willing if any(s.table.span.covers(span) for span in ours))
+        return next(fitting, willing[0])
+
+    def _holder(self, session: SessionId) -> Serving | None:
+        """Who has a session."""
+        return next((s for s in self._servings if s.table.get(session) is not None), None)
+
     def _on_sessions(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Sessions)
-        if self._serving is None:
-            return
-        if frame.kind is Kind.KEEP:
-            self._serving.table.keep(message.ids(), peer, self._clock.monotonic_s())
-        else:
-            self._end(self._serving.table.close(message.ids(), peer), keep=True)
+        for serving in self._servings:
+            if frame.kind is Kind.KEEP:
+                serving.table.keep(message.ids(), peer, self._clock.monotonic_s())
+            else:
+                self._end(serving, serving.table.close(message.ids(), peer), keep=True)
 
     def _on_repair(self, peer: PeerId, frame: Frame) -> None:
-        if self._serving is None:
+        if not self._servings:
             self._reply(peer, refusal(frame, self._closed_reason))
         elif frame.kind is Kind.HOLD:
-            self._serving.recovery.hold(peer, parse(frame, HoldRequest))
+            held = parse(frame, HoldRequest)
+            self._recovery_of(held.sessions).hold(peer, held)
         elif frame.kind is Kind.ROUTE:
-            self._serving.recovery.route(peer, parse(frame, RouteRequest))
+            led = parse(frame, RouteRequest)
+            self._recovery_of(each.session for each in led.sessions).route(peer, led)
         else:
-            self._serving.recovery.replay(peer, parse(frame, ReplayRequest))
+            replayed = parse(frame, ReplayRequest)
+            self._recovery_of(each.session for each in replayed.sessions).replay(peer, replayed)
+
+    def _recovery_of(self, sessions: Iterable[int]) -> Recovery:
+        """Whoever has these sessions; they are together, since they were opened together."""
+        holders = (self._holder(SessionId(session)) for session in sessions)
+        return next((h for h in holders if h is not None), self._servings[0]).recovery
 
     def _on_step(self, peer: PeerId, frame: Frame) -> None:
-        serving = self._serving
-        if serving is None:
-            return  # our clients have been told; these rows were under way
         started_s = self._clock.monotonic_s()
         parts = split_payload(frame) if frame.width else [None] * len(frame.rows)
         at = 0
         for row, hidden in zip(frame.rows, parts, strict=True):
             ids = frame.ids[at : at + row.count]
             at += row.count
-            session = serving.table.get(row.session)
-            if session is None or session.attempt != row.attempt or session.is_deaf:
-                continue  # closed meanwhile, or a stale attempt, or after a loss
+            serving = self._holder(row.session)
+            session = None if serving is None else serving.table.get(row.session)
+            if serving is None or session is None:
+                continue  # closed meanwhile, or we have told its client that we serve no more
+            if session.attempt != row.attempt or session.is_deaf:
+                continue  # a stale attempt, or after a loss
             waiting_tokens = serving.passes.waiting_tokens(session)
             try:
                 check_row(
@@ -248,7 +304,7 @@ class StageHandler:
             encode_s=self.pace.encode_s + self._links.codec_s(),
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,
-            kept_bytes=0 if self._serving is None else self._serving.kept.num_bytes,
+            kept_bytes=sum(serving.kept.num_bytes for serving in self._servings),
             replayed_tokens=self.pace.replayed_tokens,
             sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},
             links={str(to): facts for to, facts in links},
@@ -256,22 +312,20 @@ class StageHandler:
         self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
 
     def _on_lost(self, peer: PeerId, error: PeerError) -> None:
-        if self._serving is None:
-            return
-        if isinstance(error, PeerDropped):
-            self._end(self._serving.table.drop_owned(peer))
-        self._serving.recovery.lost(peer, error)
+        for serving in self._servings:
+            if isinstance(error, PeerDropped):
+                self._end(serving, serving.table.drop_owned(peer))
+            serving.recovery.lost(peer, error)
 
     # Ends -----------------------------------------------------------------------------------
 
-    async def _keep_house(self) -> None:
+    async def _keep_house(self, serving: Serving) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
-            if self._serving is not None:
-                now_s = self._clock.monotonic_s()
-                lapsed = self._serving.table.expired(now_s)
-                self._end(lapsed, "lease_lapsed", "The client was silent for too long.")
-                self._serving.reuse.expire(now_s)
+            now_s = self._clock.monotonic_s()
+            lapsed = serving.table.expired(now_s)
+            self._end(serving, lapsed, "lease_lapsed", "The client was silent for too long.")
+            serving.reuse.expire(now_s)
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.wait_dead()
@@ -279,28 +333,36 @@ class StageHandler:
 
     def _fail_row(self, row: Row, code: str, reason: str) -> None:
         """End the session of a row that cannot be computed, unless the row is of no account now."""
-        session = None if self._serving is None else self._serving.table.get(row.session)
+        serving = self._holder(row.session)
+        session = None if serving is None else serving.table.get(row.session)
         if session is not None and session.attempt == row.attempt:
             self._drop((row.session,), code, reason)
 
     def _drop(self, sessions: Iterable[SessionId], code: str, reason: str) -> None:
         """End sessions, whoever owns them, and tell their clients why."""
-        if self._serving is not None:
-            self._end(self._serving.table.drop(sessions), code, reason)
+        names = tuple(sessions)
+        for serving in self._servings:
+            self._end(serving, serving.table.drop(names), code, reason)
 
     def _end(
-        self, sessions: list[Session], code: str = "", reason: str = "", *, keep: bool = False
+        self,
+        serving: Serving,
+        sessions: list[Session],
+        code: str = "",
+        reason: str = "",
+        *,
+        keep: bool = False,
     ) -> None:
         """Free what dropped sessions held, or keep it for others to begin with.
 
         With a reason, their clients are told.
         """
-        if not sessions or self._serving is None:
+        if not sessions:
             return
         for session in sessions:
-            self._serving.kept.forget(session.id)
-        self._serving.reuse.end(sessions, self._clock.monotonic_s(), keep=keep)
-        orphans = [orphan for s in sessions for orphan in self._serving.passes.drop(s)]
+            serving.kept.forget(session.id)
+        serving.reuse.end(sessions, self._clock.monotonic_s(), keep=keep)
+        orphans = [orphan for session in sessions for orphan in serving.passes.drop(session)]
         if reason:
             self._tell_failed(sessions, code, reason)
         text = "The sequence that this one was to go on from has ended."
@@ -308,10 +370,11 @@ class StageHandler:
         self._sessions_changed()
 
     def _sessions_changed(self) -> None:
-        if self.num_sessions:
-            self._empty.clear()
-        else:
-            self._empty.set()
+        for serving in self._servings:
+            if len(serving.table):
+                serving.empty.clear()
+            else:
+                serving.empty.set()
         self._on_change()
 
     def _tell_failed(self, sessions: Iterable[Session], code: str, reason: str) -> None:
@@ -324,8 +387,8 @@ class StageHandler:
         try:
             self._links.send(peer, frame)
         except PeerUnreachable as error:
-            if self._serving is not None:
-                self._serving.recovery.undelivered(peer, frame, error)
+            for serving in self._servings:
+                serving.recovery.undelivered(peer, frame, error)
 
     def _reply(self, peer: PeerId, frame: Frame) -> None:
         """Answer a client; one that is gone needs no answer."""

@@ -1,9 +1,9 @@
-"""How fast this stage is: counters for the bench, and costs for scheduling and announcements."""
+"""How fast a stage is: counters for the bench, and costs for scheduling and announcements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from engine.server.scheduler import Work
 
@@ -64,7 +64,7 @@ class PassCost:
 
 @dataclass(slots=True)
 class Pace:
-    """Totals since the stage started, in seconds, and what decoding costs."""
+    """Totals since the stage started, in seconds."""
 
     forwards: int = 0
     tokens: int = 0
@@ -78,7 +78,6 @@ class Pace:
     encode_s: float = 0.0
     wait_s: float = 0.0
     local_s: float = 0.0
-    decode: PassCost = field(default_factory=PassCost)
 
     def record(
         self,
@@ -89,9 +88,8 @@ class Pace:
         encode_s: float,
         wait_s: float,
         local_s: float,
-        undisturbed: bool,
     ) -> None:
-        """Count one forward pass; `undisturbed` when nothing prefilled here just before."""
+        """Count one forward pass."""
         self.forwards += 1
         self.tokens += sum(work.row.count for work in batch)
         self.compute_s += compute_s
@@ -99,5 +97,3 @@ class Pace:
         self.encode_s += encode_s
         self.wait_s += wait_s
         self.local_s += local_s
-        if undisturbed and not any(work.is_prefill for work in batch):
-            self.decode.learn(len(batch), compute_s)

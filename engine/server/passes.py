@@ -20,7 +20,7 @@ from engine.server.forks import Forks
 from engine.server.gathering import Gathering
 from engine.server.kept import KeptOutputs
 from engine.server.link import SLOTS
-from engine.server.pace import Pace
+from engine.server.pace import Pace, PassCost
 from engine.server.prefill_share import PrefillShare
 from engine.server.scheduler import Scheduler, Work
 from engine.server.sessions import Session, SessionTable
@@ -53,6 +53,7 @@ class Passes:
         config: Sizes of a pass.
         clock: For the pace.
         pace: Counts what is done; outlives the worker.
+        decode_cost: Learns what a pass that only decodes takes.
         send: Takes each frame that goes onward.
         fail: Ends the session of a row that cannot be computed, with a code and a sentence.
         backlog_bytes: What waits to be sent to a peer.
@@ -67,6 +68,7 @@ class Passes:
         config: StageConfig,
         clock: Clock,
         pace: Pace,
+        decode_cost: PassCost,
         *,
         send: Callable[[PeerId, Frame], None],
         fail: Callable[[Row, str, str], None],
@@ -79,6 +81,7 @@ class Passes:
         self._config = config
         self._clock = clock
         self._pace = pace
+        self._decode_cost = decode_cost
         self._send = send
         self._fail = fail
         self._backlog_bytes = backlog_bytes
@@ -255,8 +258,9 @@ class Passes:
             encode_s=now_s - done_s,
             wait_s=done.begun_s - arrived_s,
             local_s=now_s - arrived_s,
-            undisturbed=self._share.is_calm(now_s),
         )
+        if self._share.is_calm(now_s) and not any(work.is_prefill for work in batch):
+            self._decode_cost.learn(len(batch), result.compute_s)
 
     def _try_again(self, batch: list[Work]) -> None:
         self._again.extend(work for work in batch if self._session(work) is not None)
@@ -277,7 +281,7 @@ class Passes:
             self._share.prefilled(now_s, tokens)
         if decoding:
             arrived_s = min(work.arrived_s for work in decoding)
-            cost_s = self._pace.decode.of(len(decoding))
+            cost_s = self._decode_cost.of(len(decoding))
             self._share.decoded(now_s, local_s=now_s - arrived_s, cost_s=cost_s)
 
     def _emit(self, batch: list[Work], result: ForwardResult) -> None:

@@ -24,10 +24,12 @@ from engine.core.errors import (
     StageRefused,
 )
 from engine.core.ids import PeerId, SessionId, short
+from engine.core.plans import Span
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Message, message_frame, parse
 from engine.protocol.recovery import (
     DRAINING,
+    MOVED,
     ROWS_MISSING,
     CourseReply,
     HeldSession,
@@ -120,10 +122,14 @@ class Recovery:
         session.is_deaf = True
         self._tell([session], ROWS_MISSING, peer, reason)
 
-    def drain(self) -> None:
-        """Tell all clients that this stage will end soon."""
-        reason = "The stage will pause when its sessions have ended or gone elsewhere."
-        self._tell(self._table.all(), DRAINING, None, reason)
+    def drain(self, moved_to: Span | None) -> None:
+        """Tell all clients that this will end soon, and which blocks the node holds then."""
+        if moved_to is None:
+            reason = "The stage will pause when its sessions have ended or gone elsewhere."
+            self._tell(self._table.all(), DRAINING, None, reason)
+        else:
+            reason = f"The stage holds blocks {moved_to} now."
+            self._tell(self._table.all(), MOVED, None, reason, moved_to)
 
     def _orphan(self, session: Session) -> None:
         lapses_s = self._clock.monotonic_s() + ORPHAN_LEASE_S
@@ -140,7 +146,12 @@ class Recovery:
         return is_next or is_previous
 
     def _tell(
-        self, sessions: Iterable[Session], code: str, peer: PeerId | None, reason: str
+        self,
+        sessions: Iterable[Session],
+        code: str,
+        peer: PeerId | None,
+        reason: str,
+        moved_to: Span | None = None,
     ) -> None:
         groups: dict[tuple[PeerId, int], list[SessionId]] = defaultdict(list)
         for session in sessions:
@@ -152,6 +163,8 @@ class Recovery:
                     attempt=attempt,
                     code=code,
                     peer=peer or "",
+                    start=0 if moved_to is None else moved_to.start,
+                    end=0 if moved_to is None else moved_to.end,
                     reason=reason[:500],
                 )
                 self._answer(owner, Kind.NOTICE, notice)

@@ -1,10 +1,10 @@
-"""What a stage consists of while a worker is attached."""
+"""What serving a span consists of while a worker is attached."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.codec.lanes import ElementType
 from engine.config import StageConfig
@@ -12,7 +12,7 @@ from engine.core.clock import Clock
 from engine.core.ids import PeerId
 from engine.protocol.frames import ELEMENT_BYTES, Frame, Row
 from engine.server.kept import KeptOutputs
-from engine.server.pace import Pace
+from engine.server.pace import Pace, PassCost
 from engine.server.passes import Passes
 from engine.server.prefixes import PrefixIndex
 from engine.server.recovery import Recovery
@@ -22,9 +22,9 @@ from engine.server.worker_process import LoadOrder, WorkerProcess
 from engine.swarm.links import Links
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Serving:
-    """The parts, which live and end together."""
+    """The parts, which live and end together; none is ever replaced."""
 
     table: SessionTable
     worker: WorkerProcess
@@ -33,6 +33,12 @@ class Serving:
     reuse: PrefixReuse
     kept: KeptOutputs
     recovery: Recovery
+    decode_cost: PassCost
+    """What its decode passes take."""
+    is_draining: bool = False
+    """Takes no new sessions."""
+    empty: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while it has no sessions."""
 
     @classmethod
     def build(
@@ -77,6 +83,7 @@ class Serving:
         kept = KeptOutputs(
             config.kept_budget_bytes, order.spec.hidden_size, ElementType(order.dtype)
         )
+        decode_cost = PassCost()
         passes = Passes(
             table,
             worker,
@@ -84,6 +91,7 @@ class Serving:
             config,
             clock,
             pace,
+            decode_cost,
             send=send,
             fail=fail,
             backlog_bytes=links.queued_bytes,
@@ -93,4 +101,4 @@ class Serving:
         index = PrefixIndex(budget_bytes, config.prefix_idle_s)
         reuse = PrefixReuse(table, index, passes, worker, pace)
         recovery = Recovery(links, clock, config, table, passes, kept, order, pace, tasks)
-        return cls(table, worker, order, passes, reuse, kept, recovery)
+        return cls(table, worker, order, passes, reuse, kept, recovery, decode_cost)

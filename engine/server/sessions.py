@@ -295,7 +295,7 @@ class SessionTable:
         ):
             raise StageRefused("The route does not cover every block once, in order.")
         span = route.hops[index].span
-        if not self.span.start <= span.start < span.end <= self.span.end:
+        if not self.span.covers(span):
             raise StageRefused(f"This stage holds blocks {self.span}, not {span}.")
         return index
 

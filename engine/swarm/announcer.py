@@ -81,6 +81,11 @@ class Announcer:
         """Wait until the swarm has what the last `update` said."""
         await self._published.wait()
 
+    async def seen(self) -> None:
+        """Wait until the swarm has it, and everyone has had the time to look."""
+        await self._published.wait()
+        await asyncio.sleep(self._config.snapshot_refresh_s)
+
     async def withdraw(self) -> None:
         """Stop announcing, and tell the swarm that this stage is gone."""
         info, self._info = self._info, None
