@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.core.errors import ConfigError
+from engine.bench.solvers import scipy_modules
 from engine.planner.flow import Form
 from engine.planner.partition import Partition, Share, measured
 from engine.planner.tables import FIRST, LAST, MIDDLE, NEVER, Question, Times
@@ -60,7 +60,7 @@ class _Program:
 
     def solve(self, time_limit_s: float) -> tuple[NDArray[np.float64] | None, bool]:
         """Values of the variables, if there are any, and whether they are proven best."""
-        optimize, sparse = _scipy()
+        optimize, sparse = scipy_modules()
         places = [(row, column) for row, (terms, _, _) in enumerate(self.rows) for column in terms]
         values = [value for terms, _, _ in self.rows for value in terms.values()]
         matrix = sparse.csr_array(
@@ -261,13 +261,3 @@ def _path(
         following = (b for (a, b), column in link.items() if a == place and values[column] > 0.5)
         place = next(following, None)
     return tuple(shares)
-
-
-def _scipy() -> tuple[Any, Any]:
-    try:
-        from scipy import optimize, sparse
-    except ImportError as error:
-        raise ConfigError(
-            "The mixed-integer baseline needs scipy, which is missing here; run pip install scipy."
-        ) from error
-    return optimize, sparse
