@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.core.plans import PlannedStage
+import numpy as np
+
+from engine.core.plans import PlannedStage, Span
 from engine.core.profiles import Calibration, ModelSize, Objective
 from engine.planner.costs import (
     FRAME_BYTES,
@@ -16,9 +18,12 @@ from engine.planner.costs import (
     line_times,
     pass_s,
     ram_share,
+    ram_tokens,
 )
 from engine.planner.fleet import Fleet
 from engine.planner.flow import Form, StageTimes, busiest_s, step_s, way_round_s
+from engine.planner.partition import Partition
+from engine.planner.tables import FIRST, LAST, role_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,23 @@ def account(
         sum(fleet.profiles[place].power_w for place in places),
         sum(fleet.profiles[place].euro_per_hour for place in places),
     )
+
+
+def planned_stages(
+    fleet: Fleet, model: ModelSize, partition: Partition, work: Work
+) -> tuple[PlannedStage, ...]:
+    """Spans, and what follows for the caches."""
+    out, start, last = [], 0, len(partition.shares) - 1
+    fixed = role_bytes(model, work)
+    for index, share in enumerate(partition.shares):
+        role = FIRST * (index == 0) | LAST * (index == last)
+        length = np.array([share.length])
+        moved = ram_tokens(fleet.profiles[share.place], model, work, length, fixed[role])
+        span = Span(start, start + share.length)
+        ratio = float(moved[0]) / max(1, work.capacity_tokens)
+        out.append(PlannedStage(fleet.peers[share.place], span, ratio))
+        start = span.end
+    return tuple(out)
 
 
 def _times(

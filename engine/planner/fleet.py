@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.core.ids import PeerId
 from engine.core.profiles import NetworkMatrix, NodeProfile
+
+_SLOWEST: Final = 1e-6
+"""Bytes per second of a codec that a machine does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Fleet:
     bytes_per_s: NDArray[np.float64]
     """[N, N], the narrowest of uplink, downlink and the line between them."""
     encode_s_per_byte: NDArray[np.float64]
-    """[N]; `inf`: cannot."""
+    """[N]; so long that it never pays where a machine cannot."""
     decode_s_per_byte: NDArray[np.float64]
 
     @classmethod
@@ -47,15 +51,14 @@ class Fleet:
         delays = np.array(network.delay_s, dtype=np.float64).reshape(len(place), len(place))
         up = np.array([profile.uplink_bytes_per_s for profile in ordered])
         down = np.array([profile.downlink_bytes_per_s for profile in ordered])
-        with np.errstate(divide="ignore"):
-            encode = 1 / np.array([profile.encode_bytes_per_s for profile in ordered])
-            decode = 1 / np.array([profile.decode_bytes_per_s for profile in ordered])
+        encode = np.array([profile.encode_bytes_per_s for profile in ordered])
+        decode = np.array([profile.decode_bytes_per_s for profile in ordered])
         return cls(
             ordered,
             delays[pick],
             np.minimum(lines[pick], np.minimum(up[:, None], down[None, :])),
-            encode,
-            decode,
+            1 / np.maximum(encode, _SLOWEST),
+            1 / np.maximum(decode, _SLOWEST),
         )
 
     def __len__(self) -> int:

@@ -7,10 +7,11 @@ to the first puts the first one there: O(N²·(N + L)·L) as a few array operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -37,8 +38,14 @@ class Partition:
     load_ns: int
 
 
-Solver = Callable[[int], Partition | None]
-"""The partition with the shortest way round of those whose parts are busy for at most so long."""
+class Solver(Protocol):
+    """Finds partitions, over some choice of orders, exactly."""
+
+    def shortest_way(self, limit_ns: int) -> Partition | None:
+        """The partition with the shortest way whose parts are busy for at most `limit_ns`."""
+
+    def smallest_load(self) -> int:
+        """What the busiest part has to do at least."""
 
 
 def solve_in_order(
@@ -51,32 +58,36 @@ def solve_in_order(
         order: Places in the fleet.
         firsts: Indices into `order` that may begin; None: any.
     """
-    return best(question, lambda limit_ns: shortest_way(question, order, limit_ns, firsts))
+    return best(question, InOrder(question, order, firsts))
 
 
-def best(question: Question, solve: Solver, below_ns: int = NEVER) -> Partition | None:
-    """Find the partition with the least step time, given one that finds shortest ways.
+def best(question: Question, solver: Solver, below_ns: int = NEVER) -> Partition | None:
+    """Find the partition with the least step time.
 
-    The way round only grows as the limit on loads falls. So in a ring the best limit lies where
-    the two cross, which bisection finds, and in a chain the search stops when even the smallest
-    load could not make up for the way.
+    The shortest way only grows as the limit on loads falls. So in a ring the best limit lies where
+    the two cross, which bisection finds; in a chain the search goes down load by load until even
+    the smallest one could not make up for the way.
 
     Args:
         question: Tables.
-        solve: Exact for every limit.
+        solver: Exact for this question.
         below_ns: Step time of a plan that is already known; the result must be shorter.
 
     Returns:
         None: nothing fits, or nothing is shorter.
     """
-    top = solve(NEVER)
+    if question.form is Form.BOTTLENECK:
+        found = solver.shortest_way(solver.smallest_load())
+        return found if found is not None and value_ns(question, found) < below_ns else None
+    top = solver.shortest_way(NEVER)
     if top is None or question.step_ns(top.way_ns, 0) >= below_ns:
         return None
     found = top
-    if question.form is not Form.SUM:
-        limits = [limit for limit in _limits(question) if limit < top.load_ns]
+    is_bound_by_way = value_ns(question, top) == question.step_ns(top.way_ns, 0)
+    if not is_bound_by_way:
+        limits = _limits(question, solver.smallest_load(), top.load_ns)
         search = _descend if question.form is Form.CHAIN else _bisect
-        found = search(question, solve, limits, top)
+        found = search(question, solver, limits, top, below_ns)
     return found if value_ns(question, found) < below_ns else None
 
 
@@ -85,139 +96,171 @@ def value_ns(question: Question, partition: Partition) -> int:
     return question.step_ns(partition.way_ns, partition.load_ns)
 
 
-def _limits(question: Question) -> list[int]:
+def _limits(question: Question, least_ns: int, below_ns: int) -> list[int]:
+    """Loads that parts may have, ascending."""
     loads = np.concatenate([question.load_ns.ravel(), question.link_load_ns.ravel()])
-    return [int(load) for load in np.unique(loads[loads < NEVER])]
+    return [int(load) for load in np.unique(loads[(loads >= least_ns) & (loads < below_ns)])]
 
 
-def _bisect(question: Question, solve: Solver, limits: Sequence[int], top: Partition) -> Partition:
+def _bisect(
+    question: Question, solver: Solver, limits: Sequence[int], top: Partition, below_ns: int
+) -> Partition:
     """Where the load stops being what a step's time is made of."""
-    found, low, high = top, 0, len(limits)
+    found, low = top, 0
+    high = sum(question.step_ns(0, limit) < below_ns for limit in limits)
+    # The highest limit that would be an improvement tells at once whether there is one.
+    middle = high - 1 if high < len(limits) else 0
     while low < high:
-        middle = (low + high) // 2
-        tried = solve(limits[middle])
+        tried = solver.shortest_way(limits[middle])
         if tried is not None and value_ns(question, tried) < value_ns(question, found):
             found = tried
         if tried is None or question.step_ns(tried.way_ns, 0) > question.step_ns(0, limits[middle]):
             low = middle + 1
         else:
             high = middle
+        middle = (low + high) // 2
     return found
 
 
-def _descend(question: Question, solve: Solver, limits: Sequence[int], top: Partition) -> Partition:
+def _descend(
+    question: Question, solver: Solver, limits: Sequence[int], top: Partition, below_ns: int
+) -> Partition:
     """Every load from the largest down, as long as it may pay."""
     found, tried = top, top
-    least = limits[0] if limits else top.load_ns
-    while True:
-        lower = [limit for limit in limits if limit < tried.load_ns]
-        if not lower or question.step_ns(tried.way_ns, least) >= value_ns(question, found):
-            return found
-        next_one = solve(lower[-1])
-        if next_one is None:
-            return found
-        tried = next_one
+    for limit in reversed(limits):
+        least = question.step_ns(tried.way_ns, limits[0])
+        if least >= min(value_ns(question, found), below_ns):
+            break
+        if limit >= tried.load_ns:
+            continue
+        lower = solver.shortest_way(limit)
+        if lower is None:
+            break
+        tried = lower
         if value_ns(question, tried) < value_ns(question, found):
             found = tried
+    return found
 
 
 def allowed(question: Question, limit_ns: int) -> tuple[Times, Times]:
     """Times of stages and links whose load is within a limit; NEVER for all others."""
+    if limit_ns >= NEVER:
+        return question.stage_ns, question.link_ns
     stage_ns = np.where(question.load_ns <= limit_ns, question.stage_ns, NEVER)
     link_ns = np.where(question.link_load_ns <= limit_ns, question.link_ns, NEVER)
     return stage_ns, link_ns
 
 
-def min_plus(left: Times, right: Times) -> Times:
-    """Σ_a min(left[…, e - a] + right[a]) for every e: two shares of e blocks.
-
-    Args:
-        left: […, L + 1].
-        right: [L + 1]; its own [0] counts, too.
-    """
-    used = np.flatnonzero(right < NEVER)
-    if not used.size:
-        return np.full_like(left, NEVER)
-    first, last = int(used[0]), int(used[-1])
-    num = left.shape[-1]
-    padded = np.full((*left.shape[:-1], num + last - first), NEVER, dtype=np.int64)
-    padded[..., last - first :] = left
-    # windows[…, x, k] = left[…, x - (last - first) + k], so that a = last - k.
-    windows = sliding_window_view(padded, last - first + 1, axis=-1)
-    sums = (windows + right[first : last + 1][::-1]).min(axis=-1)
-    out = np.full_like(left, NEVER)
-    out[..., first:] = np.minimum(sums[..., : num - first], NEVER)
-    return out
-
-
-def shortest_way(
-    question: Question,
-    order: Sequence[int],
-    limit_ns: int = NEVER,
-    firsts: Sequence[int] | None = None,
-) -> Partition | None:
-    """The partition with the shortest way round whose parts are busy for at most `limit_ns`.
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Solves for machines in a given order.
 
     Args:
         question: Tables.
         order: Places in the fleet.
-        limit_ns: On every stage's and line's load.
         firsts: Indices into `order` that may begin; None: any.
     """
-    num, num_blocks = len(order), question.num_blocks
-    stage_all, link_all = allowed(question, limit_ns)
-    stage_ns, back_ns = stage_all[list(order)], question.back_ns[np.ix_(order, order)]
-    link_ns = link_all[np.ix_(order, order)]
-    begins = list(range(num)) if firsts is None else sorted(firsts)
-    # ends[j, f, e]: blocks [0, e) are taken, by machines from begins[f] to the j-th.
-    ends = np.full((num, len(begins), num_blocks + 1), NEVER, dtype=np.int64)
-    arrives = np.full_like(ends, NEVER)
-    finish = np.full((num, len(begins)), NEVER, dtype=np.int64)
-    for j in range(num):
-        earlier = sum(begin < j for begin in begins)
-        if earlier:
-            ways = ends[:j, :earlier] + link_ns[:j, j, None, None]
-            arrive = arrives[j, :earlier] = np.minimum(ways.min(axis=0), NEVER)
-            ends[j, :earlier] = min_plus(arrive, stage_ns[j, MIDDLE])
-            closing = arrive + stage_ns[j, LAST, ::-1]
-            finish[j, :earlier] = closing.min(axis=1) + back_ns[j, begins[:earlier]]
-        if earlier < len(begins) and begins[earlier] == j:
-            ends[j, earlier] = stage_ns[j, FIRST]
-            finish[j, earlier] = stage_ns[j, FIRST | LAST, num_blocks]
-    last, f = (int(index) for index in np.unravel_index(finish.argmin(), finish.shape))
-    if finish[last, f] >= NEVER:
-        return None
-    way_ns = int(finish[last, f])
-    shares: list[Share] = []
-    j, e, role = last, num_blocks, LAST
-    while j != begins[f]:
-        choices = arrives[j, f, e::-1] + stage_ns[j, role, : e + 1]
-        length = int(choices.argmin())
-        shares.append(Share(order[j], length))
-        e -= length
-        came_from = int((ends[:j, f, e] + link_ns[:j, j]).argmin())
-        j, role = came_from, MIDDLE
-    shares.append(Share(order[j], e))
-    return measured(question, tuple(reversed(shares)), way_ns)
+
+    question: Question
+    order: Sequence[int]
+    firsts: Sequence[int] | None = None
+
+    def shortest_way(self, limit_ns: int = NEVER) -> Partition | None:
+        """The partition with the shortest way whose parts are busy for at most `limit_ns`."""
+        stage_ns, link_ns = allowed(self.question, limit_ns)
+        return self._solve(stage_ns, link_ns, self.question.back_ns, np.add)
+
+    def smallest_load(self) -> int:
+        """What the busiest part has to do at least; NEVER: nothing fits."""
+        asked = self.question
+        found = self._solve(asked.load_ns, asked.link_load_ns, asked.back_load_ns, np.maximum)
+        return NEVER if found is None else found.load_ns
+
+    def _solve(self, stages: Times, links: Times, backs: Times, join: np.ufunc) -> Partition | None:
+        order, num, num_blocks = list(self.order), len(self.order), self.question.num_blocks
+        stages, links = stages[order], links[np.ix_(order, order)]
+        backs = backs[np.ix_(order, order)]
+        begins = range(num) if self.firsts is None else sorted(self.firsts)
+        # ends[j, f, e]: blocks [0, e) are taken, by machines from begins[f] to the j-th.
+        ends = np.full((num, len(begins), num_blocks + 1), NEVER, dtype=np.int64)
+        arrives = np.full_like(ends, NEVER)
+        finish = np.full((num, len(begins)), NEVER, dtype=np.int64)
+        for j in range(num):
+            earlier = bisect_left(begins, j)
+            if earlier:
+                ways = join(ends[:j, :earlier], links[:j, j, None, None])
+                arrive = arrives[j, :earlier] = np.minimum(ways.min(axis=0), NEVER)
+                ends[j, :earlier] = combine(arrive, stages[j, MIDDLE], join)
+                closing = join(arrive, stages[j, LAST, ::-1])
+                finish[j, :earlier] = join(closing.min(axis=1), backs[j, begins[:earlier]])
+            if earlier < len(begins) and begins[earlier] == j:
+                ends[j, earlier] = stages[j, FIRST]
+                finish[j, earlier] = stages[j, FIRST | LAST, num_blocks]
+        j, f = (int(index) for index in np.unravel_index(finish.argmin(), finish.shape))
+        if finish[j, f] >= NEVER:
+            return None
+        shares: list[Share] = []
+        e, role = num_blocks, LAST
+        while j != begins[f]:
+            choices = join(arrives[j, f, e::-1], stages[j, role, : e + 1])
+            length = int(choices.argmin())
+            shares.append(Share(order[j], length))
+            e -= length
+            j, role = int(join(ends[:j, f, e], links[:j, j]).argmin()), MIDDLE
+        shares.append(Share(order[j], e))
+        return measured(self.question, tuple(reversed(shares)))
 
 
-def measured(question: Question, shares: tuple[Share, ...], way_ns: int | None = None) -> Partition:
-    """A partition with what its parts take.
+def combine(left: Times, right: Times, join: np.ufunc = np.add) -> Times:
+    """min_a join(left[…, e - a], right[a]) for every e: two shares of e blocks.
 
     Args:
-        question: Tables.
-        shares: Its stages in order.
-        way_ns: If it is known already.
+        left: […, L + 1].
+        right: [L + 1].
+        join: `np.add`, for ways, or `np.maximum`, for loads.
     """
+    out = np.full_like(left, NEVER)
+    used = np.flatnonzero(right < NEVER)
+    if not used.size:
+        return out
+    first, width, num = int(used[0]), int(used[-1] - used[0]) + 1, left.shape[-1]
+    # windows[…, x, k] = left[…, x - (width - 1) + k] goes with right[first + width - 1 - k].
+    padded = np.full((*left.shape[:-1], num + width - 1), NEVER, dtype=np.int64)
+    padded[..., width - 1 :] = left
+    costs = right[first : first + width]
+    slope = int(costs[-1] - costs[0]) // max(1, width - 1)
+    rising = np.arange(width) * slope + costs[0]
+    if join is np.add and (costs == rising).all():
+        # A straight line adds the same whoever gets a block, so a sliding minimum is enough.
+        tilt = np.arange(1 - width, num) * slope
+        least = _sliding_minimum(padded - tilt, width) + (tilt[width - 1 :] + int(costs[0]))
+    else:
+        least = join(sliding_window_view(padded, width, axis=-1), costs[::-1]).min(axis=-1)
+    least = np.where(least < NEVER // 2, least, NEVER)
+    out[..., first:] = least[..., : num - first]
+    return out
+
+
+def _sliding_minimum(values: Times, width: int) -> Times:
+    """Of every `width` neighbours."""
+    reach = 1
+    while 2 * reach <= width:
+        values = np.minimum(values[..., reach:], values[..., :-reach])
+        reach *= 2
+    rest = width - reach
+    return np.minimum(values[..., rest:], values[..., : values.shape[-1] - rest])
+
+
+def measured(question: Question, shares: tuple[Share, ...]) -> Partition:
+    """A partition with what its parts take."""
     last = len(shares) - 1
     roles = [FIRST * (index == 0) | LAST * (index == last) for index in range(len(shares))]
     at = [(share.place, role, share.length) for share, role in zip(shares, roles, strict=True)]
     hops = [(one.place, other.place) for one, other in pairwise(shares)]
-    if way_ns is None:
-        way_ns = sum(int(question.stage_ns[key]) for key in at)
-        way_ns += sum(int(question.link_ns[hop]) for hop in hops)
-        if hops:
-            way_ns += int(question.back_ns[shares[-1].place, shares[0].place])
+    way_ns = sum(int(question.stage_ns[key]) for key in at)
+    way_ns += sum(int(question.link_ns[hop]) for hop in hops)
+    if hops:
+        way_ns += int(question.back_ns[shares[-1].place, shares[0].place])
     loads = [int(question.load_ns[key]) for key in at]
     loads += [int(question.link_load_ns[hop]) for hop in hops]
     return Partition(shares, min(way_ns, NEVER), max(loads))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-import numpy as np
-
-from engine.core.errors import PlanInfeasible
-from engine.core.plans import Plan, PlannedStage, Span
+from engine.core.plans import Plan, PlannedStage
 from engine.core.profiles import (
     Calibration,
     Goal,
@@ -16,14 +16,33 @@ from engine.core.profiles import (
     NodeProfile,
     Objective,
 )
-from engine.planner.account import Account, account
-from engine.planner.costs import Work, ram_tokens
+from engine.planner.account import Account, account, planned_stages
+from engine.planner.bounds import step_bound_ns
+from engine.planner.costs import Work
+from engine.planner.explain import bottleneck, terms
 from engine.planner.fleet import Fleet
 from engine.planner.flow import UNCALIBRATED, Form
+from engine.planner.goals import Rates, rates, solve_frugally, taken
+from engine.planner.improve import promising
+from engine.planner.infeasible import why_infeasible
 from engine.planner.micro_batches import MAX_MICRO_BATCHES
 from engine.planner.order import solve
 from engine.planner.partition import Partition, value_ns
-from engine.planner.tables import FIRST, LAST, question, role_bytes
+from engine.planner.speculation import drafted
+from engine.planner.tables import NEVER, Question, question
+
+_ALL_MACHINES: Final = 40
+"""Of more, those that good pipelines for some typical steps do not use are left out early."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    work: Work
+    prune_threshold: float
+    partition: Partition
+    step_ns: int
+    value: float
+    """What is to be small: nanoseconds per token, or these times watts or euros per hour."""
 
 
 def plan(
@@ -38,6 +57,7 @@ def plan(
     """Find the best pipeline of these machines.
 
     A pure function: equal values give equal plans, in whatever order the machines are listed.
+    Exact in division and order up to `order.EXACT_MACHINES` machines, for every choice of B and M.
 
     Args:
         profiles: The machines.
@@ -45,36 +65,23 @@ def plan(
         model: What to run.
         objective: What to be best at, and what for.
         calibration: What a fit to measurements adds.
-        form: Of the pipeline; the papers' one is there for comparison.
+        form: Of the pipeline; the papers' is there for comparison.
 
     Raises:
         PlanInfeasible: No pipeline fits; says what binds and what would help.
         ValueError: Machines and network do not belong together.
     """
-    fleet = Fleet.of(profiles, network)
-    found: tuple[float, Work, Partition] | None = None
-    for batch_size in _batch_sizes(objective):
-        for number in _micro_batches(objective, batch_size):
-            work = Work.of(objective, batch_size, number)
-            asked = question(
-                fleet,
-                model,
-                work,
-                calibration,
-                form=form,
-                is_answer_alone=objective.goal is Goal.LATENCY,
-            )
-            partition = solve(asked)
-            if partition is None:
-                continue
-            rate = batch_size / value_ns(asked, partition)
-            if found is None or rate > found[0]:
-                found = rate, work, partition
+    everyone = Fleet.of(profiles, network)
+    search = _Search(everyone, model, objective, calibration, form)
+    search = search.among_promising()
+    found = search.best((Work.of(objective, *sizes), 0.0) for sizes in _sizes(objective))
     if found is None:
-        raise PlanInfeasible("Nothing fits.", constraint="memory", hint="More memory would help.")
-    _, work, partition = found
-    stages = planned_stages(fleet, model, partition, work)
-    return _plan(fleet, model, stages, work, objective, calibration, form)
+        raise why_infeasible(everyone, model, objective)
+    if objective.drafting is not None:
+        found = search.drafting(found)
+    stages = planned_stages(search.fleet, model, found.partition, found.work)
+    done = account(everyone, model, stages, found.work, objective, calibration, form=form)
+    return _plan(done, found.prune_threshold, everyone, model, objective, calibration)
 
 
 def predict(
@@ -100,79 +107,141 @@ def predict(
     """
     fleet = Fleet.of(profiles, network)
     work = Work.of(objective, max(1, objective.batch_size), max(1, objective.num_microbatches))
-    return _plan(fleet, model, tuple(stages), work, objective, calibration, form)
+    done = account(fleet, model, stages, work, objective, calibration, form=form)
+    return _plan(done, 0.0, fleet, model, objective, calibration)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    fleet: Fleet
+    model: ModelSize
+    objective: Objective
+    calibration: Calibration
+    form: Form
+
+    def among_promising(self) -> _Search:
+        """The same with fewer machines, if there are very many."""
+        if len(self.fleet) <= _ALL_MACHINES:
+            return self
+        sizes = _sizes(self.objective)
+        typical = {sizes[0], sizes[len(sizes) // 2], sizes[-1]}
+        questions = [self._question(Work.of(self.objective, *size)) for size in sorted(typical)]
+        places = sorted({place for asked in questions for place in promising(asked)})
+        return replace(self, fleet=self.fleet.of_places(places)) if places else self
+
+    def best(
+        self, works: Iterable[tuple[Work, float]], found: _Found | None = None
+    ) -> _Found | None:
+        """Best first: whatever cannot beat what is known by its bound is not looked at.
+
+        Args:
+            works: What a step may ask for, each with its τ.
+            found: What is known.
+        """
+        weights = rates(self.fleet, self.objective.goal)
+        least = 1.0 if weights is None else float(weights.min())
+        bounded = []
+        for index, (work, prune_threshold) in enumerate(works):
+            asked = self._question(work)
+            bound_ns = step_bound_ns(asked)
+            if bound_ns < NEVER:
+                bound = least * bound_ns / _tokens(work)
+                bounded.append((bound, index, work, prune_threshold, asked))
+        for bound, _, work, prune_threshold, asked in sorted(bounded, key=lambda item: item[:2]):
+            if found is not None and bound >= found.value:
+                break
+            below = math.inf if found is None else found.value * _tokens(work)
+            partition = _solved(asked, weights, below)
+            if partition is not None:
+                value = _value(asked, partition, weights) / _tokens(work)
+                if found is None or value < found.value:
+                    step_ns = value_ns(asked, partition)
+                    found = _Found(work, prune_threshold, partition, step_ns, value)
+        return found
+
+    def drafting(self, plain: _Found) -> _Found:
+        """The best with drafting, or plain decoding: nobody may wait longer for a token with it."""
+        assert self.objective.drafting is not None
+        batch_size = plain.work.batch_size
+        works = [
+            option
+            for sizes in _sizes(replace(self.objective, batch_size=batch_size))
+            for option in drafted(Work.of(self.objective, *sizes), self.objective.drafting)
+        ]
+        found = self.best(works, plain)
+        assert found is not None
+        is_slower = found.step_ns / found.work.committed_tokens > plain.step_ns
+        return plain if is_slower else found
+
+    def _question(self, work: Work) -> Question:
+        return question(
+            self.fleet,
+            self.model,
+            work,
+            self.calibration,
+            form=self.form,
+            is_answer_alone=self.objective.goal is Goal.LATENCY,
+        )
+
+
+def _solved(asked: Question, weights: Rates | None, below: float) -> Partition | None:
+    if weights is not None:
+        return solve_frugally(asked, weights, below)
+    return solve(asked, min(math.ceil(min(below, NEVER)), NEVER))
+
+
+def _value(asked: Question, partition: Partition, weights: Rates | None) -> float:
+    if weights is not None:
+        return taken(asked, partition, weights)
+    return float(value_ns(asked, partition))
+
+
+def _tokens(work: Work) -> float:
+    return work.batch_size * work.committed_tokens
 
 
 def _plan(
+    done: Account,
+    prune_threshold: float,
     fleet: Fleet,
     model: ModelSize,
-    stages: tuple[PlannedStage, ...],
-    work: Work,
     objective: Objective,
     calibration: Calibration,
-    form: Form,
 ) -> Plan:
-    found = account(fleet, model, stages, work, objective, calibration, form=form)
-    used = {stage.peer for stage in stages}
+    used = {stage.peer for stage in done.stages}
     return Plan(
-        stages,
-        work.batch_size,
-        work.num_microbatches,
-        any(found.is_encoded),
-        work.tree_size,
-        0.0,
-        found.step_s,
-        found.tokens_per_s,
-        found.prefill_s,
-        bottleneck(found),
+        done.stages,
+        done.work.batch_size,
+        done.work.num_microbatches,
+        any(done.is_encoded),
+        done.work.tree_size,
+        prune_threshold,
+        done.step_s,
+        done.tokens_per_s,
+        done.prefill_s,
+        bottleneck(done),
         tuple(peer for peer in fleet.peers if peer not in used),
+        terms(done, fleet, model, objective, calibration),
     )
 
 
-def planned_stages(
-    fleet: Fleet, model: ModelSize, partition: Partition, work: Work
-) -> tuple[PlannedStage, ...]:
-    """Spans, and what follows for the caches."""
-    out, start = [], 0
-    fixed = role_bytes(model, work)
-    last = len(partition.shares) - 1
-    for index, share in enumerate(partition.shares):
-        role = FIRST * (index == 0) | LAST * (index == last)
-        moved = ram_tokens(
-            fleet.profiles[share.place], model, work, np.array([share.length]), fixed[role]
-        )
-        span = Span(start, start + share.length)
-        alpha = float(moved[0]) / max(1, work.capacity_tokens)
-        out.append(PlannedStage(fleet.peers[share.place], span, alpha))
-        start = span.end
-    return tuple(out)
-
-
-def bottleneck(found: Account) -> str:
-    """What binds, in words."""
-    if found.is_bound_by_way:
-        return "the way round"
-    index, is_line = found.busiest
-    peer = found.stages[index].peer
-    if is_line:
-        after = found.stages[(index + 1) % len(found.stages)].peer
-        return f"the line from {peer} to {after}"
-    return f"the compute of {peer}"
-
-
-def _batch_sizes(objective: Objective) -> list[int]:
+def _sizes(objective: Objective) -> list[tuple[int, int]]:
+    """B and M to choose from."""
     if objective.batch_size:
-        return [objective.batch_size]
-    if objective.goal is Goal.LATENCY:
-        return [1]
-    sizes = [1 << power for power in range(objective.max_batch_size.bit_length())]
-    return sorted({*sizes, objective.max_batch_size})
-
-
-def _micro_batches(objective: Objective, batch_size: int) -> list[int]:
-    if objective.num_microbatches:
-        return [min(objective.num_microbatches, batch_size)]
-    if objective.goal is Goal.LATENCY:
-        return [1]
-    most = min(batch_size, MAX_MICRO_BATCHES)
-    return [1 << power for power in range(most.bit_length())]
+        batch_sizes = [objective.batch_size]
+    elif objective.goal is Goal.LATENCY:
+        batch_sizes = [1]
+    else:
+        powers = [1 << power for power in range(objective.max_batch_size.bit_length())]
+        batch_sizes = sorted({*powers, objective.max_batch_size})
+    out = []
+    for batch_size in batch_sizes:
+        if objective.num_microbatches:
+            numbers = [min(objective.num_microbatches, batch_size)]
+        elif objective.goal is Goal.LATENCY:
+            numbers = [1]
+        else:
+            most = min(batch_size, MAX_MICRO_BATCHES)
+            numbers = [1 << power for power in range(most.bit_length())]
+        out += [(batch_size, number) for number in numbers]
+    return out

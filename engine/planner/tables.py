@@ -6,7 +6,8 @@ order of adding up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -71,6 +72,32 @@ class Question:
             return way_ns + load_ns - load_ns // self.num_microbatches + self.overhead_ns
         return int(combined(self.form, way_ns, load_ns, self.num_microbatches)) + self.overhead_ns
 
+    @property
+    def back_load_ns(self) -> Times:
+        """Ids keep no line busy; but where the last stage cannot reach the first there is no ring."""
+        return np.where(self.back_ns < NEVER, 0, NEVER)
+
+    def of_places(self, places: Sequence[int]) -> Question:
+        """The same for some of the machines."""
+        rows, pairs = list(places), np.ix_(places, places)
+        return replace(
+            self,
+            stage_ns=self.stage_ns[rows],
+            load_ns=self.load_ns[rows],
+            link_ns=self.link_ns[pairs],
+            link_load_ns=self.link_load_ns[pairs],
+            back_ns=self.back_ns[pairs],
+        )
+
+    def with_penalties(self, penalties_ns: Times) -> Question:
+        """The same with slower machines, [N]: each takes so much longer whatever it does."""
+        more = penalties_ns[:, None, None]
+        return replace(
+            self,
+            stage_ns=np.minimum(self.stage_ns + more, NEVER),
+            load_ns=np.minimum(self.load_ns + more, NEVER),
+        )
+
 
 def question(
     fleet: Fleet,
@@ -126,14 +153,16 @@ def question(
     link_ns = whole_ns(way.way_s) + whole_ns(fleet.delay_s)
     if is_answer_alone:
         link_ns = link_ns + whole_ns(owed.way_s)
-    link_load_ns = work.num_microbatches * whole_ns(way.busy_s) + whole_ns(owed.busy_s)
+    busy_ns, owed_ns = whole_ns(way.busy_s), whole_ns(owed.busy_s)
+    is_line = np.maximum(np.maximum(busy_ns, owed_ns), link_ns) < NEVER
+    link_load_ns = work.num_microbatches * np.where(is_line, busy_ns, 0) + owed_ns
     return Question(
         form,
         work.num_microbatches,
         stage_ns,
         load_ns,
-        np.minimum(link_ns, NEVER),
-        np.minimum(link_load_ns, NEVER),
+        np.where(is_line, link_ns, NEVER),
+        np.where(is_line, link_load_ns, NEVER),
         whole_ns(return_s(fleet, work.rows)),
         int(whole_ns(work.draft_s)),
         int(whole_ns(overhead_s(work.num_microbatches, calibration))),

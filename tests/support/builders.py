@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
+from engine.core.profiles import BlockTimes, LinearTime, ModelSize, NetworkMatrix, NodeProfile
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.protocol.frames import Dtype, Row, RowFlags
 from engine.server.scheduler import Work
@@ -68,4 +71,61 @@ def work(
         width=width,
         arrived_s=arrived_s,
         pass_rows=pass_rows,
+    )
+
+
+def node_profile(
+    peer: str = "a",
+    *,
+    mlp: tuple[float, float] = (0.002, 0.0002),
+    attention: tuple[float, float] = (0.0, 1e-8),
+    ram_attention: tuple[float, float] | None = None,
+    prefill_row_s: float = 0.0001,
+    head: tuple[float, float] = (0.001, 0.0001),
+    pass_overhead_s: float = 0.001,
+    memory_bytes: int = 10**9,
+    ram_bytes: int = 0,
+    uplink_bytes_per_s: float = math.inf,
+    downlink_bytes_per_s: float = math.inf,
+    encode_bytes_per_s: float = 0.0,
+    decode_bytes_per_s: float = 0.0,
+    power_w: float = 0.0,
+    euro_per_hour: float = 0.0,
+) -> NodeProfile:
+    """A machine as a plan sees it."""
+    return NodeProfile(
+        PeerId(peer),
+        BlockTimes(
+            LinearTime(*mlp),
+            LinearTime(*attention),
+            None if ram_attention is None else LinearTime(*ram_attention),
+            prefill_row_s,
+        ),
+        LinearTime(*head),
+        pass_overhead_s,
+        memory_bytes,
+        ram_bytes,
+        uplink_bytes_per_s,
+        downlink_bytes_per_s,
+        encode_bytes_per_s,
+        decode_bytes_per_s,
+        power_w,
+        euro_per_hour,
+    )
+
+
+def model_size(num_blocks: int = 8, *, hidden_size: int = 1024) -> ModelSize:
+    """A model whose blocks take 10 MB, and its embedding and head 5 MB each."""
+    return ModelSize(num_blocks, hidden_size, 2, 10**7, 5 * 10**6, 5 * 10**6, 1024)
+
+
+def network_matrix(
+    peers: Sequence[str], *, delay_s: float = 0.02, bytes_per_s: float = math.inf
+) -> NetworkMatrix:
+    """Equal lines between all."""
+    num = len(peers)
+    return NetworkMatrix(
+        tuple(PeerId(peer) for peer in peers),
+        tuple(tuple(delay_s * (row != column) for column in range(num)) for row in range(num)),
+        ((bytes_per_s,) * num,) * num,
     )
