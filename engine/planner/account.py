@@ -45,7 +45,8 @@ class Account:
     @property
     def tokens_per_s(self) -> float:
         """Of the whole batch, decoding."""
-        return self.work.batch_size * self.work.committed_tokens / self.step_s
+        tokens = self.work.batch_size * self.work.committed_tokens
+        return tokens / self.step_s if self.step_s else math.inf
 
     @property
     def busiest(self) -> tuple[int, bool]:

@@ -18,7 +18,7 @@ from engine.planner.order import EXACT_MACHINES, Subsets
 from engine.planner.partition import Partition, Share, best, measured, value_ns
 from engine.planner.tables import NEVER, Question
 
-_PRICES: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_PRICES: Final = (0.0, 0.5, 2.0, 8.0)
 """How dear a machine's own rate is made while good sets of many are looked for."""
 
 Rates = NDArray[np.float64]
@@ -60,6 +60,19 @@ def solve_frugally(question: Question, rates: Rates, below: float) -> Partition 
     return _by_prices(question, rates, below)
 
 
+def least_rate(question: Question, rates: Rates) -> float:
+    """What machines that have room for all blocks take together, at least."""
+    lengths = np.arange(question.num_blocks + 1)
+    fits = question.stage_ns.min(axis=1) < NEVER
+    room = (fits * lengths).max(axis=1)
+    total, left = 0.0, question.num_blocks
+    for place in np.argsort(rates / np.maximum(room, 0.5), kind="stable"):
+        held = min(left, int(room[place]))
+        total += float(rates[place]) * held / max(1, int(room[place]))
+        left -= held
+    return total
+
+
 def taken(question: Question, partition: Partition, rates: Rates) -> float:
     """What a step takes: its time times the rates of the machines used."""
     places = sorted(share.place for share in partition.shares)
@@ -99,13 +112,14 @@ def _in_fleet(partition: Partition | None, places: Sequence[int]) -> Partition |
 
 def _by_prices(question: Question, rates: Rates, below: float) -> Partition | None:
     """Make dear machines slower in the search, by several amounts; then drop what does not pay."""
-    plain = improved(question)
+    plain = improved(question, rounds=1)
     if plain is None:
         return None
     mean_ns = value_ns(question, plain) / len(plain.shares) / float(rates.mean())
     found, least = None, below
     for price in _PRICES:
-        tried = improved(question.with_penalties((rates * (price * mean_ns)).astype(np.int64)))
+        dearer = question.with_penalties((rates * (price * mean_ns)).astype(np.int64))
+        tried = improved(dearer, rounds=1)
         if tried is not None:
             tried = measured(question, tried.shares)
             if taken(question, tried, rates) < least:
@@ -115,7 +129,7 @@ def _by_prices(question: Question, rates: Rates, below: float) -> Partition | No
         before = found
         for share in before.shares:
             places = [place for place in range(len(rates)) if place != share.place]
-            tried = _in_fleet(improved(question.of_places(places)), places)
+            tried = _in_fleet(improved(question.of_places(places), rounds=1), places)
             if tried is not None and taken(question, tried, rates) < least:
                 found, least = tried, taken(question, tried, rates)
     return found

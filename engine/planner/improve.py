@@ -18,30 +18,30 @@ _SPARE: Final = 8
 """Machines that are looked at beside twice as many as a good pipeline uses."""
 
 
-def improved(question: Question, order: Sequence[int] | None = None) -> Partition | None:
-    """A good pipeline of many machines.
+def improved(
+    question: Question, below_ns: int = NEVER, *, rounds: int = _ROUNDS
+) -> Partition | None:
+    """A good pipeline of many machines: a chain of nearest neighbours, improved.
 
     Args:
         question: Tables.
-        order: To begin with; None: a chain of nearest neighbours.
+        below_ns: Step time of a plan that is already known; the result must be shorter.
+        rounds: Of improvement.
     """
-    order = nearest_order(question) if order is None else list(order)
-    found = _solved(question, order, order[:_FIRSTS])
+    order = nearest_order(question)
+    found = solve_in_order(question, order, range(min(_FIRSTS, len(order))))
     if found is None:
         found = solve_in_order(question, order)  # a rare case: few can begin
-    for _ in range(_ROUNDS if found is not None else 0):
+    for _ in range(rounds if found is not None else 0):
         assert found is not None
         chain = shortened([share.place for share in found.shares], question, found.load_ns)
         order = _with_the_others(chain, question)
-        tried = _solved(question, order, chain[:_FIRSTS])
-        if tried is None or value_ns(question, tried) >= value_ns(question, found):
+        firsts = [order.index(place) for place in chain[:_FIRSTS]]
+        tried = solve_in_order(question, order, firsts, value_ns(question, found))
+        if tried is None:
             break
         found = tried
-    return found
-
-
-def _solved(question: Question, order: list[int], begins: Sequence[int]) -> Partition | None:
-    return solve_in_order(question, order, [order.index(place) for place in begins])
+    return found if found is not None and value_ns(question, found) < below_ns else None
 
 
 def nearest_order(question: Question) -> list[int]:
@@ -77,51 +77,49 @@ def shortened(chain: Sequence[int], question: Question, limit_ns: int) -> list[i
         limit_ns: Links that are busy for longer may not be used.
     """
     _, link_ns = allowed(question, limit_ns)
-    best = list(chain)
-    best_ns = _links_ns(best, question, link_ns)
-    moved = len(best) > 1
+    chain, moved = list(chain), len(chain) > 2
     while moved:
         moved = False
-        for place in list(best):
-            rest = [other for other in best if other != place]
-            for at in range(len(rest) + 1):
-                tried = [*rest[:at], place, *rest[at:]]
-                tried_ns = _links_ns(tried, question, link_ns)
-                if tried_ns < best_ns:
-                    best, best_ns, moved = tried, tried_ns, True
-    return best
+        for place in chain:
+            at = chain.index(place)
+            rest = chain[:at] + chain[at + 1 :]
+            detours = _detours_ns(rest, place, link_ns, question.back_ns)
+            best = int(detours.argmin())
+            if detours[best] < detours[at]:
+                chain, moved = [*rest[:best], place, *rest[best:]], True
+    return chain
 
 
-def _links_ns(chain: Sequence[int], question: Question, link_ns: Times) -> int:
-    ways = link_ns[chain[:-1], chain[1:]].sum()
-    return int(ways) + int(question.back_ns[chain[-1], chain[0]])
+def _detours_ns(chain: Sequence[int], place: int, link_ns: Times, back_ns: Times) -> Times:
+    """How much longer links get with one more machine, by where it comes in, [n + 1]."""
+    first, last = chain[0], chain[-1]
+    before, after = list(chain[:-1]), list(chain[1:])
+    return np.concatenate(
+        [
+            [link_ns[place, first] + back_ns[last, place] - back_ns[last, first]],
+            link_ns[before, place] + link_ns[place, after] - link_ns[before, after],
+            [link_ns[last, place] + back_ns[place, first] - back_ns[last, first]],
+        ]
+    )
 
 
 def _with_the_others(chain: Sequence[int], question: Question) -> list[int]:
     """The chain, and every other machine where it would be the least detour."""
     num = len(question.stage_ns)
-    link_ns = np.minimum(question.link_ns, NEVER)
-    used = list(chain)
-    following = used[1:]
-    gaps: list[list[tuple[int, int]]] = [[] for _ in range(len(used) + 1)]
-    for place in sorted(set(range(num)) - set(used)):
-        before = link_ns[place, used[0]]
-        after = link_ns[used[-1], place]
-        between = (
-            link_ns[used[:-1], place] + link_ns[place, following] - link_ns[used[:-1], following]
-        )
-        detours = [int(before), *(int(way) for way in between), int(after)]
-        gap = min(range(len(detours)), key=detours.__getitem__)
-        gaps[gap].append((detours[gap], place))
+    gaps: list[list[tuple[int, int]]] = [[] for _ in range(len(chain) + 1)]
+    for place in sorted(set(range(num)) - set(chain)):
+        detours = _detours_ns(chain, place, question.link_ns, question.back_ns)
+        gap = int(detours.argmin())
+        gaps[gap].append((int(detours[gap]), place))
     order = [place for _, place in sorted(gaps[0], reverse=True)]
-    for index, place in enumerate(used):
+    for index, place in enumerate(chain):
         order += [place, *(other for _, other in sorted(gaps[index + 1]))]
     return order
 
 
 def promising(question: Question) -> list[int]:
     """The machines of a good pipeline, and as many again that come next: ascending."""
-    found = improved(question)
+    found = improved(question, rounds=1)
     if found is None:
         return list(range(len(question.stage_ns)))
     used = [share.place for share in found.shares]

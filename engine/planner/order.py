@@ -21,7 +21,6 @@ from engine.planner.partition import (
     best,
     combine,
     measured,
-    value_ns,
 )
 from engine.planner.tables import FIRST, LAST, MIDDLE, NEVER, Question, Times
 
@@ -46,8 +45,7 @@ def solve(question: Question, below_ns: int = NEVER) -> Partition | None:
     """
     if len(question.stage_ns) <= EXACT_MACHINES:
         return best(question, Subsets(question), below_ns)
-    found = improved(question)
-    return found if found is not None and value_ns(question, found) < below_ns else None
+    return improved(question, below_ns)
 
 
 class _Weighed(NamedTuple):

@@ -49,16 +49,23 @@ class Solver(Protocol):
 
 
 def solve_in_order(
-    question: Question, order: Sequence[int], firsts: Sequence[int] | None = None
+    question: Question,
+    order: Sequence[int],
+    firsts: Sequence[int] | None = None,
+    below_ns: int = NEVER,
 ) -> Partition | None:
-    """The best partition for machines in this order; None: nothing fits.
+    """The best partition for machines in this order.
 
     Args:
         question: Tables.
         order: Places in the fleet.
         firsts: Indices into `order` that may begin; None: any.
+        below_ns: Step time of a plan that is already known; the result must be shorter.
+
+    Returns:
+        None: nothing fits, or nothing is shorter.
     """
-    return best(question, InOrder(question, order, firsts))
+    return best(question, InOrder(question, order, firsts), below_ns)
 
 
 def best(question: Question, solver: Solver, below_ns: int = NEVER) -> Partition | None:
@@ -96,25 +103,26 @@ def value_ns(question: Question, partition: Partition) -> int:
     return question.step_ns(partition.way_ns, partition.load_ns)
 
 
-def _limits(question: Question, least_ns: int, below_ns: int) -> list[int]:
+def _limits(question: Question, least_ns: int, below_ns: int) -> Times:
     """Loads that parts may have, ascending."""
     loads = np.concatenate([question.load_ns.ravel(), question.link_load_ns.ravel()])
-    return [int(load) for load in np.unique(loads[(loads >= least_ns) & (loads < below_ns)])]
+    return np.unique(loads[(loads >= least_ns) & (loads < below_ns)])
 
 
 def _bisect(
-    question: Question, solver: Solver, limits: Sequence[int], top: Partition, below_ns: int
+    question: Question, solver: Solver, limits: Times, top: Partition, below_ns: int
 ) -> Partition:
     """Where the load stops being what a step's time is made of."""
     found, low = top, 0
-    high = sum(question.step_ns(0, limit) < below_ns for limit in limits)
+    high = bisect_left(limits, below_ns, key=lambda limit: question.step_ns(0, int(limit)))
     # The highest limit that would be an improvement tells at once whether there is one.
     middle = high - 1 if high < len(limits) else 0
     while low < high:
-        tried = solver.shortest_way(limits[middle])
+        limit_ns = int(limits[middle])
+        tried = solver.shortest_way(limit_ns)
         if tried is not None and value_ns(question, tried) < value_ns(question, found):
             found = tried
-        if tried is None or question.step_ns(tried.way_ns, 0) > question.step_ns(0, limits[middle]):
+        if tried is None or question.step_ns(tried.way_ns, 0) > question.step_ns(0, limit_ns):
             low = middle + 1
         else:
             high = middle
@@ -123,20 +131,19 @@ def _bisect(
 
 
 def _descend(
-    question: Question, solver: Solver, limits: Sequence[int], top: Partition, below_ns: int
+    question: Question, solver: Solver, limits: Times, top: Partition, below_ns: int
 ) -> Partition:
     """Every load from the largest down, as long as it may pay."""
     found, tried = top, top
-    for limit in reversed(limits):
-        least = question.step_ns(tried.way_ns, limits[0])
-        if least >= min(value_ns(question, found), below_ns):
+    while (lower := int(np.searchsorted(limits, tried.load_ns)) - 1) >= 0:
+        if question.step_ns(tried.way_ns, int(limits[0])) >= min(
+            value_ns(question, found), below_ns
+        ):
             break
-        if limit >= tried.load_ns:
-            continue
-        lower = solver.shortest_way(limit)
-        if lower is None:
+        faster = solver.shortest_way(int(limits[lower]))
+        if faster is None:
             break
-        tried = lower
+        tried = faster
         if value_ns(question, tried) < value_ns(question, found):
             found = tried
     return found

@@ -22,17 +22,19 @@ from engine.planner.costs import Work
 from engine.planner.explain import bottleneck, terms
 from engine.planner.fleet import Fleet
 from engine.planner.flow import UNCALIBRATED, Form
-from engine.planner.goals import Rates, rates, solve_frugally, taken
+from engine.planner.goals import Rates, least_rate, rates, solve_frugally, taken
 from engine.planner.improve import promising
 from engine.planner.infeasible import why_infeasible
 from engine.planner.micro_batches import MAX_MICRO_BATCHES
-from engine.planner.order import solve
+from engine.planner.order import EXACT_MACHINES, solve
 from engine.planner.partition import Partition, value_ns
 from engine.planner.speculation import drafted
 from engine.planner.tables import NEVER, Question, question
 
 _ALL_MACHINES: Final = 40
 """Of more, those that good pipelines for some typical steps do not use are left out early."""
+_PATIENCE: Final = 6
+"""With many machines, so many choices of B and M in a row may fail to be better than the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +141,19 @@ class _Search:
             found: What is known.
         """
         weights = rates(self.fleet, self.objective.goal)
-        least = 1.0 if weights is None else float(weights.min())
         bounded = []
         for index, (work, prune_threshold) in enumerate(works):
             asked = self._question(work)
             bound_ns = step_bound_ns(asked)
             if bound_ns < NEVER:
+                least = 1.0 if weights is None else least_rate(asked, weights)
                 bound = least * bound_ns / _tokens(work)
                 bounded.append((bound, index, work, prune_threshold, asked))
+        patience = len(bounded) if len(self.fleet) <= EXACT_MACHINES else _PATIENCE
         for bound, _, work, prune_threshold, asked in sorted(bounded, key=lambda item: item[:2]):
-            if found is not None and bound >= found.value:
+            if found is not None and (bound >= found.value or not patience):
                 break
+            patience -= 1
             below = math.inf if found is None else found.value * _tokens(work)
             partition = _solved(asked, weights, below)
             if partition is not None:
@@ -157,6 +161,7 @@ class _Search:
                 if found is None or value < found.value:
                     step_ns = value_ns(asked, partition)
                     found = _Found(work, prune_threshold, partition, step_ns, value)
+                    patience = max(patience, _PATIENCE)
         return found
 
     def drafting(self, plain: _Found) -> _Found:
