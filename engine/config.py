@@ -116,6 +116,9 @@ class SwarmConfig(_Branch):
     """Whether others can connect to this node; `auto`: peers are asked to try."""
     relay_for_others: bool = True
     """Relay for nodes that accept no connections, where we do."""
+    metered: Literal["auto", "yes", "no"] = "auto"
+    """Whether the connection costs by the byte; then nothing is sent only to measure it. `auto`:
+    NetworkManager is asked, where it runs."""
     shape: LinkShape = LinkShape()
     faults: LinkFaults = LinkFaults()
 

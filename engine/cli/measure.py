@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from typing import Final
 
 from engine import config
 from engine.cli.commands import Commands
@@ -11,9 +12,12 @@ from engine.cli.measured_text import lines
 from engine.cli.quantities import positive
 from engine.cli.terminal import ProgressLine, printable, say
 from engine.config import Config
+from engine.core.errors import EngineError
 from engine.core.model_spec import ModelSpec
-from engine.localapi.measurements import MeasuredProfile
-from engine.localapi.running import Home
+from engine.localapi.client import ApiClient
+from engine.localapi.measurements import MeasuredProfile, NetworkMeasurement
+from engine.localapi.running import Home, find_running
+from engine.localapi.schema import MeasureRequest
 from engine.models.known import known_spec, starter_spec
 from engine.node import compute
 from engine.profiler import profile
@@ -22,6 +26,9 @@ from engine.profiler.compute import Show
 from engine.profiler.profile import Subject
 from engine.swarm import invites
 
+_NETWORK_LIMIT_S: Final = 90.0
+"""The engine takes less, even if no peer answers."""
+
 
 def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
     """Add the command."""
@@ -29,8 +36,8 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         "measure",
         parents=[everywhere],
         help="measure what this machine can do",
-        description="Measure processor, GPU, memory and disk, and keep what is found for planning. "
-        "Ctrl-C ends it and leaves nothing behind.",
+        description="Measure processor, GPU, memory, disk and, while an engine runs, the lines to "
+        "other members; keep what is found for planning. Ctrl-C ends it and leaves nothing behind.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="in seconds, with wider spreads")
@@ -38,6 +45,10 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         "--cached",
         action="store_true",
         help="show what was measured before; measure only if hardware, driver or load has changed",
+    )
+    parser.add_argument("--no-network", action="store_true", help="send nothing to other members")
+    parser.add_argument(
+        "--on-metered", action="store_true", help="send even where the connection costs by the byte"
     )
     parser.add_argument("--model", metavar="SOURCE", help="measure with this model's block sizes")
     parser.add_argument("--device", help="auto, cpu, cuda, cuda:1 …")
@@ -54,33 +65,50 @@ def run(args: argparse.Namespace) -> int:
     subject = Subject(
         _spec(args, settings, home), machine.device, machine.dtype_name, settings.stage.threads
     )
-    with ProgressLine() as line:
-        found = asyncio.run(
-            _measured(
-                args,
-                home,
-                subject,
-                lambda what, share: line.show(f"Measuring: {what}", f"({share:.0%})"),
+    known = asyncio.run(_still_good(home, subject)) if args.cached else None
+    if known is None:
+        with ProgressLine() as line:
+
+            def show(what: str, share: float) -> None:
+                line.show(f"Measuring: {what}", f"({share:.0%})")
+
+            network = _network(args, home, show)
+            known = asyncio.run(
+                profile.measure(home, subject, show, quick=args.quick, network=network)
             )
-        )
     if args.json:
-        print(found.model_dump_json())
+        print(known.model_dump_json())
     else:
-        for text in lines(found):
+        for text in lines(known):
             print(printable(text))
     return 0
 
 
-async def _measured(
-    args: argparse.Namespace, home: Home, subject: Subject, show: Show
-) -> MeasuredProfile:
-    if args.cached:
-        known = read(home)
-        reason = await profile.reason_for(known, subject)
-        if known is not None and not reason:
-            return known
+async def _still_good(home: Home, subject: Subject) -> MeasuredProfile | None:
+    """What was measured before, if it holds; says why not."""
+    known = read(home)
+    reason = await profile.reason_for(known, subject)
+    if reason:
         say(f"Measuring, because {reason}.")
-    return await profile.measure(home, subject, show, quick=args.quick)
+    return None if reason else known
+
+
+def _network(args: argparse.Namespace, home: Home, show: Show) -> NetworkMeasurement:
+    """What the running engine measures with its peers; none runs, or none is wanted: says so."""
+    if args.no_network:
+        return NetworkMeasurement(note="As asked, no line was measured.")
+    ready = find_running(home)
+    if ready is None:
+        return NetworkMeasurement(note="No engine runs, so no line was measured.")
+    show("lines to other members", 0.0)
+    wanted = MeasureRequest(quick=args.quick, on_metered=args.on_metered)
+    try:
+        answer = ApiClient.of(ready).call(
+            "POST", "/shoal/v1/measurements", wanted.model_dump(), timeout_s=_NETWORK_LIMIT_S
+        )
+        return NetworkMeasurement.model_validate(answer)
+    except EngineError as error:
+        return NetworkMeasurement(note=f"No line was measured: {error}")
 
 
 def _spec(args: argparse.Namespace, settings: Config, home: Home) -> ModelSpec:

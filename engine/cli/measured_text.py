@@ -87,19 +87,15 @@ def _block(profile: MeasuredProfile) -> Iterator[str]:
 def _network(network: NetworkMeasurement) -> Iterator[str]:
     if network.reachability is not None:
         yield f"Reached      {network.reachability.value.replace('_', ' ')}"
-    for name, rate in (
-        ("Uplink", network.uplink_bytes_per_s),
-        ("Downlink", network.downlink_bytes_per_s),
-    ):
-        if rate is not None:
-            yield f"{name:<12} {_mbit(rate)}"
+    own = (("Uplink", network.uplink_bytes_per_s), ("Downlink", network.downlink_bytes_per_s))
+    yield from (f"{name:<12} {_mbit(rate)}" for name, rate in own if rate is not None)
     for peer in network.peers:
         up, down = peer.uplink_bytes_per_s, peer.downlink_bytes_per_s
         parts = [f"{_ms(peer.rtt_s)} there and back"]
         parts += [] if up is None else [f"{_mbit(up)} up"]
         parts += [] if down is None else [f"{_mbit(down)} down"]
-        parts += [peer.note] if peer.note else []
-        yield f"To {short(PeerId(peer.peer))}    {', '.join(parts)}"
+        way = "" if peer.path is None else f" ({peer.path.value})"
+        yield f"To {short(PeerId(peer.peer))}{way}: {', '.join(parts)}. {peer.note}".rstrip()
     if network.note:
         yield network.note
 
@@ -119,4 +115,9 @@ def _rate(quantity: Quantity) -> str:
 
 
 def _mbit(quantity: Quantity) -> str:
-    return f"{quantity.value * 8 / 1e6:.3g} ± {quantity.spread * 8 / 1e6:.1g} Mbit/s"
+    value, spread = (part * 8 / 1e6 for part in (quantity.value, quantity.spread))
+    return (
+        f"{value:,.0f} ± {spread:,.0f} Mbit/s"
+        if value >= 10
+        else f"{value:.1f} ± {spread:.1f} Mbit/s"
+    )

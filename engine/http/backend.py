@@ -8,8 +8,11 @@ from typing import Protocol
 from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
+from engine.localapi.measurements import NetworkMeasurement
 from engine.localapi.schema import (
     EngineStatus,
+    Measurements,
+    MeasureRequest,
     PauseRequest,
     SwarmCreateRequest,
     SwarmInfo,
@@ -63,6 +66,14 @@ class Backend(Protocol):
 
     async def swarm_leave(self) -> SwarmInfo:
         """Go back to solo."""
+        ...
+
+    async def measurements(self) -> Measurements:
+        """What was measured of this machine last."""
+        ...
+
+    async def measure_network(self, request: MeasureRequest) -> NetworkMeasurement:
+        """Measure the lines to other members; closing the connection ends it."""
         ...
 
     def model(self) -> tuple[ModelSpec, ChatTokenizer]:

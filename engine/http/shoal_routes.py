@@ -17,6 +17,7 @@ from engine.http.sse import EventStream
 from engine.localapi.schema import (
     EngineEvent,
     EngineStatus,
+    MeasureRequest,
     PauseRequest,
     SwarmCreateRequest,
     SwarmJoinRequest,
@@ -47,6 +48,8 @@ class ShoalRoutes:
             web.post("/shoal/v1/swarm/create", self.swarm_create),
             web.post("/shoal/v1/swarm/join", self.swarm_join),
             web.post("/shoal/v1/swarm/leave", self.swarm_leave),
+            web.get("/shoal/v1/measurements", self.measurements),
+            web.post("/shoal/v1/measurements", self.measure_network),
         ]
 
     async def end_streams(self, app: web.Application) -> None:
@@ -132,6 +135,15 @@ class ShoalRoutes:
     async def swarm_leave(self, request: web.Request) -> web.Response:
         """Go back to solo."""
         return _json(await self._finish(self._backend.swarm_leave()))
+
+    async def measurements(self, request: web.Request) -> web.Response:
+        """What was measured last."""
+        return _json(await self._backend.measurements())
+
+    async def measure_network(self, request: web.Request) -> web.Response:
+        """Measure lines now."""
+        wanted = await _body(request, MeasureRequest)
+        return _json(await self._backend.measure_network(wanted))
 
     async def _finish(self, change: Coroutine[Any, Any, T]) -> T:
         # A caller that hangs up cancels its handler, but a change once begun must not stop half-way.

@@ -16,6 +16,8 @@ Endpoints (all under `http://127.0.0.1:PORT`, header `Authorization: Bearer TOKE
 | `POST /shoal/v1/swarm/create` | `SwarmCreateRequest` → `SwarmInfo` |
 | `POST /shoal/v1/swarm/join` | `SwarmJoinRequest` → `SwarmInfo` |
 | `POST /shoal/v1/swarm/leave` | → `SwarmInfo` |
+| `GET /shoal/v1/measurements` | → `Measurements`: what was measured of this machine last |
+| `POST /shoal/v1/measurements` | `MeasureRequest` → `NetworkMeasurement`: lines to other members, measured now |
 
 Errors have OpenAI's shape on every endpoint: `{"error": {"message", "type", "param", "code"}}`.
 """
@@ -28,6 +30,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.core.reach import LinkPath, Reach
+from engine.localapi.measurements import MeasuredProfile
 
 
 class _Answer(BaseModel):
@@ -181,6 +184,21 @@ class SwarmInfo(_Answer):
     invite: str | None = None
     """For handing on; None when solo."""
     bootstrap: tuple[str, ...] = ()
+
+
+class MeasureRequest(_Request):
+    """Measure the lines to some other members."""
+
+    quick: bool = False
+    on_metered: bool = False
+    """Even where the connection costs by the byte."""
+
+
+class Measurements(_Answer):
+    """What is known of this machine."""
+
+    profile: MeasuredProfile | None
+    """None: nothing, or it was measured on other hardware."""
 
 
 class ApiErrorBody(_Answer):

@@ -28,6 +28,8 @@ from engine.models.tokenizer import ChatTokenizer
 from engine.node.balancer import Balancer
 from engine.node.compute import Compute
 from engine.node.stage_runner import StageRunner
+from engine.profiler.metered import Metered
+from engine.profiler.network import Prober
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder
@@ -51,6 +53,7 @@ class Joined:
 
     peer: SwarmPeer
     links: Links
+    prober: Prober
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,14 @@ class Membership:
                 self._clock,
                 self._link_membership,
             )
+            prober = Prober(links, self._clock, Metered(self.config.swarm.metered, self._clock).ask)
             await links.start()
-            self.joined = Joined(peer, links)
+            self.joined = Joined(peer, links, prober)
             try:
                 yield self.joined
             finally:
                 self.joined = None
+                await prober.close()
                 await links.stop()
         finally:
             await peer.stop()

@@ -13,10 +13,13 @@ from engine.core.errors import ConfigError, EngineError, EnginePaused, PeerError
 from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
+from engine.localapi.measurements import NetworkMeasurement
 from engine.localapi.running import Home
 from engine.localapi.schema import (
     EngineState,
     EngineStatus,
+    Measurements,
+    MeasureRequest,
     PauseRequest,
     Progress,
     SwarmCreateRequest,
@@ -26,9 +29,11 @@ from engine.localapi.schema import (
 from engine.models.tokenizer import ChatTokenizer
 from engine.node import founding
 from engine.node.compute import Compute
+from engine.node.measuring import measure_network
 from engine.node.membership import Membership, Serving
 from engine.node.stage_runner import StageRunner
 from engine.node.status import Trouble, describe, state_of
+from engine.profiler.cache import cached
 from engine.swarm import invites
 from engine.swarm.invites import Invite
 
@@ -314,6 +319,16 @@ class Node:
                 self._begin_life(None)
                 raise
             return self.swarm_info()
+
+    # Measuring ------------------------------------------------------------------------------
+
+    async def measurements(self) -> Measurements:
+        """See `Backend`."""
+        return Measurements(profile=await asyncio.to_thread(cached, self._home))
+
+    async def measure_network(self, request: MeasureRequest) -> NetworkMeasurement:
+        """See `Backend`."""
+        return await measure_network(self._membership, request)
 
     # Generating -----------------------------------------------------------------------------
 

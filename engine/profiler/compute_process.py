@@ -132,8 +132,8 @@ class Measurement:
     def _blocks(self) -> tuple[list[CellSamples], list[float], list[float]]:
         """The table, time per token of prefill, and what a pass needs beside its blocks."""
         effort, spec = self._effort, self._spec
-        most_tokens = spec.max_position_embeddings
-        contexts = [c for c in effort.contexts if c < most_tokens] or [most_tokens // 2]
+        longest = max(1, spec.max_position_embeddings - 2)
+        contexts = sorted({min(context, longest) for context in effort.contexts})
         blocks = RandomBlocks(spec, self._dtype, self._device, effort.working_set_bytes)
         cells: list[CellSamples] = []
         prefill: list[float] = []

@@ -39,6 +39,7 @@ from engine.profiler.hardware import Hardware, cpu_busy_share, cpu_frequency_hz,
 
 __all__ = ["Subject", "cached", "current", "measure", "measure_quick"]
 
+NO_NETWORK: Final = NetworkMeasurement(note="No line was measured.")
 _ELEMENT_BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
 _POWER_EVERY_S: Final = 0.25
 
@@ -60,7 +61,7 @@ async def measure(
     show: Show = lambda what, share: None,
     *,
     quick: bool = False,
-    network: NetworkMeasurement | None = None,
+    network: NetworkMeasurement = NO_NETWORK,
     clock: Clock | None = None,
 ) -> MeasuredProfile:
     """Measure everything and keep it; cancelling ends it at once and leaves nothing behind.
@@ -70,7 +71,7 @@ async def measure(
         subject: What shall be computed.
         show: Told what is being measured and how much is done, 0 to 1.
         quick: Under ten seconds instead of under a minute; wider spreads.
-        network: What the running engine has measured with its peers, if one runs.
+        network: What a running engine has measured with its peers.
         clock: For the date.
 
     Raises:
@@ -119,8 +120,8 @@ async def measure(
         ),
         memory_bytes=exactly(samples.free_bytes, "B"),
         ram_bytes=exactly(psutil.virtual_memory().available if on_gpu else 0, "B"),
-        uplink_bytes_per_s=None if network is None else network.uplink_bytes_per_s,
-        downlink_bytes_per_s=None if network is None else network.downlink_bytes_per_s,
+        uplink_bytes_per_s=network.uplink_bytes_per_s,
+        downlink_bytes_per_s=network.downlink_bytes_per_s,
         encode_bytes_per_s=quantity(samples.encode_bytes_per_s, "B/s"),
         decode_bytes_per_s=quantity(samples.decode_bytes_per_s, "B/s"),
         power_w=accelerator.power_w(),
@@ -132,7 +133,7 @@ async def measure(
         ram_total_bytes=exactly(machine.ram_total_bytes, "B"),
         gpus=tuple(map(_gpu, machine.gpus)),
         disk=DiskFacts(free_bytes=exactly(free_bytes, "B"), read_bytes_per_s=_maybe(speeds, "B/s")),
-        network=network or NetworkMeasurement(note="No engine runs, so no line was measured."),
+        network=network,
         load=Load(
             cpu_share=exactly(busy_share, "1"), gpu_share=accelerator.busy_share_before(machine)
         ),

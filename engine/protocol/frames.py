@@ -80,6 +80,9 @@ class Kind(IntEnum):
     ROUTED = 43
     REPLAY = 44
     REPLAYED = 45
+    PROBE = 50
+    PROBED = 51
+    FILLER = 52
 
 
 ROW_KINDS = frozenset({Kind.STEP, Kind.TOKENS})

@@ -14,6 +14,7 @@ from engine.protocol.frames import (
     ROW_KINDS,
     Frame,
     FrameLimits,
+    Kind,
     check,
     decode,
     encode,
@@ -37,7 +38,8 @@ class Channel:
     """Frames over a stream. `put` never waits; `write_queued` runs as a task and does.
 
     What decodes overtakes what prefills, since a person waits for each of its tokens; but never
-    frames of its own session, and prefill keeps a share of a full line.
+    frames of its own session, and prefill keeps a share of a full line. Filler, which measures the
+    line, leaves when nothing else waits.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Channel:
         self._first: deque[Frame] = deque()
         self._bulk: deque[Frame] = deque()
         self._bulk_sessions: Counter[SessionId] = Counter()
+        self._filler: deque[Frame] = deque()
         self._overtaken_bytes = 0
         """Written since the bulk frame that is next could have been."""
         self._window = SendWindow()
@@ -105,6 +108,8 @@ class Channel:
         sessions = {row.session for row in frame.rows}
         if urgent:
             self._urgent.append(frame)
+        elif frame.kind is Kind.FILLER:
+            self._filler.append(frame)
         elif (
             any(row.count > DECODE_TOKENS for row in frame.rows)
             or sessions & self._bulk_sessions.keys()
@@ -115,6 +120,11 @@ class Channel:
             self._first.append(frame)
         self.queued_bytes += frame.num_bytes
         self._filled.set()
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """What waits here or has left, and has not been reported to have arrived."""
+        return self.queued_bytes + self._window.in_flight_bytes
 
     def reported(self, received_bytes: int, rtt_s: float, now_s: float) -> None:
         """Note what the peer has received; see `SendWindow.reported`."""
@@ -150,7 +160,7 @@ class Channel:
 
     async def _write(self, frame: Frame, wired: list[Frame]) -> None:
         self._window.sent(sum(part.num_bytes for part in wired))
-        goes_on = bool(self._first or (self._bulk and not self._window.is_full))
+        goes_on = bool(self._first or (self._bulk and not self._window.is_full) or self._filler)
         more = [True] * (len(wired) - 1) + [goes_on]
         buffers = [
             buffer
@@ -170,7 +180,9 @@ class Channel:
             frame = self._first.popleft()
             self._overtaken_bytes += frame.num_bytes if self._bulk else 0
             return frame
-        if not self._bulk or self._window.is_full:
+        if not self._bulk:
+            return self._filler.popleft() if self._filler else None
+        if self._window.is_full:
             return None
         frame = self._bulk.popleft()
         self._overtaken_bytes = 0

@@ -224,6 +224,13 @@ class Links:
             else (neighbour.outgoing.queued_bytes)
         )
 
+    def in_flight_bytes(self, peer: PeerId) -> int:
+        """What is for `peer` and has not been reported to have arrived there."""
+        neighbour = self._neighbours.get(peer)
+        if neighbour is None or neighbour.outgoing is None:
+            return 0
+        return neighbour.outgoing.in_flight_bytes
+
     def sent_bytes(self) -> dict[PeerId, int]:
         """Bytes of row frames that have left so far, as they travelled, per peer."""
         return {

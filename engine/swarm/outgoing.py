@@ -85,6 +85,11 @@ class OutgoingLink:
         return self._early_bytes if self._channel is None else self._channel.queued_bytes
 
     @property
+    def in_flight_bytes(self) -> int:
+        """What waits, or has left and has not been reported to have arrived."""
+        return self._early_bytes if self._channel is None else self._channel.in_flight_bytes
+
+    @property
     def rtt_s(self) -> float | None:
         """Median of the last round trips."""
         return statistics.median(self._rtts_s) if self._rtts_s else None

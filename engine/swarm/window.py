@@ -48,9 +48,14 @@ class SendWindow:
         self._rates: deque[tuple[float, float]] = deque()
 
     @property
+    def in_flight_bytes(self) -> int:
+        """What has left and not been reported."""
+        return self._sent_bytes - self._received_bytes
+
+    @property
     def is_full(self) -> bool:
         """Whether more prefill would only wait on the way."""
-        return self._sent_bytes - self._received_bytes >= self._limit_bytes
+        return self.in_flight_bytes >= self._limit_bytes
 
     def sent(self, num_bytes: int) -> None:
         """Note what has left."""

@@ -79,6 +79,11 @@ def test_newcomer_takes_the_missing_blocks_and_the_swarm_answers_until_it_leaves
             for engine in (founder, member):
                 engine.wait(lambda status: len(status["plan"]) == 2)
                 assert engine.complete("Hello")["choices"] == expected
+            lines = member.api.call("POST", "/shoal/v1/measurements", {"quick": True})
+            assert [line["peer"] for line in lines["peers"]] == [founder.status()["peer_id"]]
+            assert lines["uplink_bytes_per_s"]["value"] > 1e6
+            assert lines["downlink_bytes_per_s"]["value"] > 1e6
+            assert lines["reachability"] == "direct"
             assert founder.status()["swarm"] == "reef"
             member.api.call("POST", "/shoal/v1/swarm/leave")
             assert member.status()["swarm"] is None

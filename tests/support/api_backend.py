@@ -11,9 +11,12 @@ from engine.core.errors import EngineError
 from engine.core.generation import FinishReason, Lossy, PrefixUse, TokenEvent, TokenLogprobs
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
+from engine.localapi.measurements import NetworkMeasurement
 from engine.localapi.schema import (
     EngineState,
     EngineStatus,
+    Measurements,
+    MeasureRequest,
     PauseRequest,
     SwarmCreateRequest,
     SwarmInfo,
@@ -89,6 +92,7 @@ class ScriptedBackend:
         self.quitting = False
         self.paused: PauseRequest | None = None
         self.swarm_name: str | None = None
+        self.measured: MeasureRequest | None = None
         self._changed = asyncio.Event()
 
     def status(self) -> EngineStatus:
@@ -142,6 +146,13 @@ class ScriptedBackend:
     async def swarm_leave(self) -> SwarmInfo:
         self.swarm_name = None
         return self.swarm_info()
+
+    async def measurements(self) -> Measurements:
+        return Measurements(profile=None)
+
+    async def measure_network(self, request: MeasureRequest) -> NetworkMeasurement:
+        self.measured = request
+        return NetworkMeasurement(note="Nobody is there.")
 
     def model(self) -> tuple[ModelSpec, ChatTokenizer]:
         if self.not_ready is not None:

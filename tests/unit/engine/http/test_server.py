@@ -17,6 +17,7 @@ from engine.core.errors import (
     PeerUnreachable,
 )
 from engine.http.server import ApiServer, serve
+from engine.localapi.schema import MeasureRequest
 from tests.support.api_backend import ScriptedBackend
 
 TOKEN = "the-token-of-this-test"
@@ -264,6 +265,32 @@ async def test_swarm_create_join_leave(tokenizer):
         ] == "pier"
         assert (await (await session.post("/shoal/v1/swarm/leave")).json())["name"] is None
         assert (await (await session.get("/shoal/v1/swarm")).json())["name"] is None
+
+
+async def test_lines_are_measured_as_asked_and_ended_when_the_asker_hangs_up(tokenizer):
+    backend = ScriptedBackend(tokenizer)
+    async with serving(backend) as (_, session):
+        assert (await (await session.get("/shoal/v1/measurements")).json()) == {"profile": None}
+        body = {"quick": True, "on_metered": True}
+        answer = await (await session.post("/shoal/v1/measurements", json=body)).json()
+        assert answer["note"] == "Nobody is there."
+        assert backend.measured == MeasureRequest(quick=True, on_metered=True)
+        wrong = await session.post("/shoal/v1/measurements", json={"quick": "yes"})
+        assert (await error_of(wrong))["param"] == "quick"
+
+        ended = asyncio.Event()
+
+        async def measure(request):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        backend.measure_network = measure
+        asking = asyncio.create_task(session.post("/shoal/v1/measurements", json={}))
+        await asyncio.sleep(0.1)
+        asking.cancel()
+        await asyncio.wait_for(ended.wait(), 5)
 
 
 async def test_an_unusable_invite_is_the_callers_fault(tokenizer):

@@ -12,6 +12,7 @@ from engine.core.errors import LocalProtocolError
 from engine.core.ids import SessionId
 from engine.protocol.frames import HEADER_BYTES, Frame, FrameLimits, Kind, Row, decode, read_header
 from engine.protocol.messages import Ping, message_frame
+from engine.protocol.probes import Filler, Phase, filler_frame
 from engine.swarm.channel import Channel
 
 
@@ -166,3 +167,12 @@ async def test_heartbeat_goes_before_everything():
 async def test_frame_that_does_not_hold_together_is_found_at_once():
     with pytest.raises(LocalProtocolError):
         Channel(Line(), 1.0).put(Frame(Kind.STEP, b"", (Row(SessionId(1), 0, 3),)))
+
+
+async def test_filler_leaves_when_nothing_else_waits():
+    line = Line()
+    channel = Channel(line, 1.0)
+    for frame in (filler_frame(Filler(1, Phase.STEADY), b"noise"), step(1, 500), step(2, 1)):
+        channel.put(frame)
+    async with writing(channel):
+        assert [frame.kind for frame in line.frames] == [Kind.STEP, Kind.STEP, Kind.FILLER]

@@ -1,0 +1,251 @@
+"""Measuring lines to other members.
+
+A probe is short, capped in bytes and time, and leaves when nothing else waits for the line; half of
+the time the line rests. Peers are strangers: what they may ask of this node is bounded
+(`profiler.probe_answers`), what they send that nobody granted costs them the link
+(`profiler.filler_in`), and what they claim to have received is held against what can have arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from engine.core.clock import Clock
+from engine.core.errors import PeerError, PeerUnreachable, StageRefused
+from engine.core.ids import PeerId, short
+from engine.localapi.measurements import PeerMeasurement, Quantity
+from engine.profiler import trains
+from engine.profiler.arrivals import mean_rate
+from engine.profiler.filler_in import FillerIn
+from engine.profiler.fit import exactly, quantity
+from engine.profiler.probe_answers import BUSY, ProbeAnswers, Turn
+from engine.profiler.trains import TRAIN_LIMIT_S, Train
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.messages import message_frame, parse
+from engine.protocol.probes import MAX_TRAIN_BYTES, MAX_TRAIN_S, Probe, ProbeReply
+from engine.swarm.links import Links
+
+_logger = logging.getLogger(__name__)
+
+_ECHOES: Final = 5
+_ANSWER_LIMIT_S: Final = 5.0
+_TRIES: Final = 4
+_RETRY_S: Final = (0.3, 1.5)
+_REST_SHARE: Final = 0.5
+"""Of the time, the line is left alone."""
+_PLAUSIBLE: Final = 4.0
+"""Times the average over the whole train: no steady part is faster than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How thoroughly to measure one line, per direction."""
+
+    num_bytes: int
+    """At most."""
+    hold_s: float
+    """How long to go on at full rate."""
+    limit_s: float
+    """How long to send at most."""
+    line_limit_s: float
+    """Of both directions and all that belongs to them."""
+    peers: int
+    """To measure with."""
+
+
+FULL: Final = Effort(MAX_TRAIN_BYTES, 0.5, MAX_TRAIN_S, line_limit_s=25.0, peers=3)
+QUICK: Final = Effort(MAX_TRAIN_BYTES // 4, 0.2, 1.2, line_limit_s=8.0, peers=1)
+
+
+class _Rate(NamedTuple):
+    """One direction."""
+
+    bytes_per_s: Quantity | None
+    note: str
+
+
+class Prober:
+    """Measures lines of one node, and lets others measure theirs, for as long as its links live."""
+
+    def __init__(
+        self, links: Links, clock: Clock, is_metered: Callable[[], Awaitable[bool | None]]
+    ) -> None:
+        """`is_metered` says whether the connection costs by the byte, None if nobody knows."""
+        self._links = links
+        self._clock = clock
+        self.is_metered = is_metered
+        self._turn = Turn()
+        self._filler = FillerIn(links, clock)
+        self._answers = ProbeAnswers(links, clock, self._filler, self._turn, is_metered)
+        self._measuring = asyncio.Lock()
+        self._rests_until_s = 0.0
+        self._asked: dict[tuple[PeerId, int], asyncio.Future[ProbeReply]] = {}
+        links.on([Kind.PROBED], self._on_reply)
+        links.on_lost(self._on_lost)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._answers.close()
+
+    async def measure(
+        self, peers: Sequence[PeerId], effort: Effort = FULL
+    ) -> tuple[PeerMeasurement, ...]:
+        """Measure the lines to some peers, one after another; who cannot be reached is left out.
+
+        Whether that is welcome on a metered connection is the caller's to know.
+        """
+        found = []
+        async with self._measuring:
+            for peer in peers:
+                try:
+                    async with asyncio.timeout(effort.line_limit_s):
+                        found.append(await self._line(peer, effort))
+                except (PeerError, TimeoutError) as error:
+                    why = str(error) or "it took too long"
+                    _logger.info("the line to …%s was not measured: %s", short(peer), why)
+        return tuple(found)
+
+    async def _line(self, peer: PeerId, effort: Effort) -> PeerMeasurement:
+        await self._links.connect(peer)
+        rtt_s = quantity([await self._echo_s(peer) for _ in range(_ECHOES)], "s")
+        up = await self._rested(self._up, peer, effort)
+        down = await self._rested(self._down, peer, effort)
+        notes = dict.fromkeys(note for note in (up.note, down.note) if note)
+        return PeerMeasurement(
+            peer=peer,
+            rtt_s=rtt_s,
+            uplink_bytes_per_s=up.bytes_per_s,
+            downlink_bytes_per_s=down.bytes_per_s,
+            note=" ".join(notes),
+        )
+
+    async def _rested(
+        self, direction: Callable[[PeerId, Effort], Awaitable[_Rate]], peer: PeerId, effort: Effort
+    ) -> _Rate:
+        """Measure a direction when the line has had its rest; a refusal becomes a note."""
+        await asyncio.sleep(self._rests_until_s - self._clock.monotonic_s())
+        began_s = self._clock.monotonic_s()
+        try:
+            return await self._in_turn(direction, peer, effort)
+        except StageRefused as refusal:
+            return _Rate(None, str(refusal))
+        finally:
+            ended_s = self._clock.monotonic_s()
+            self._rests_until_s = ended_s + (ended_s - began_s) * _REST_SHARE / (1 - _REST_SHARE)
+
+    async def _in_turn(
+        self, direction: Callable[[PeerId, Effort], Awaitable[_Rate]], peer: PeerId, effort: Effort
+    ) -> _Rate:
+        """Try a few times while this node or the peer has another train under way."""
+        for _ in range(_TRIES):
+            if self._turn.take():
+                try:
+                    return await direction(peer, effort)
+                except _Busy:
+                    pass
+                finally:
+                    self._turn.give_back()
+            await asyncio.sleep(random.uniform(*_RETRY_S))  # noqa: S311 - no secret
+        raise _Busy(f"The peer …{short(peer)} or this node is {BUSY}.")
+
+    async def _echo_s(self, peer: PeerId) -> float:
+        began_s = self._clock.monotonic_s()
+        await self._ask(peer, Probe(request=secrets.randbits(64), want="echo"))
+        return self._clock.monotonic_s() - began_s
+
+    async def _up(self, peer: PeerId, effort: Effort) -> _Rate:
+        request = secrets.randbits(64)
+        await self._ask(peer, Probe(request=request, want="receive", num_bytes=effort.num_bytes))
+        result = self._expect(peer, request)
+        train = Train(peer, request, effort.num_bytes, effort.hold_s, effort.limit_s)
+        began_s = self._clock.monotonic_s()
+        try:
+            async with asyncio.timeout(TRAIN_LIMIT_S):
+                sent_bytes = await trains.send(self._links, self._clock, train)
+                reply = await result
+        except TimeoutError as error:
+            raise _silent(peer) from error
+        finally:
+            del self._asked[peer, request]
+        travelled_s = self._clock.monotonic_s() - began_s - (self._links.rtt_s(peer) or 0.0)
+        most = _PLAUSIBLE * sent_bytes / max(1e-3, travelled_s)
+        return _rate(
+            [min(rate, most) for rate in reply.rates_bytes_per_s], is_steady=reply.is_steady
+        )
+
+    async def _down(self, peer: PeerId, effort: Effort) -> _Rate:
+        request = secrets.randbits(64)
+        probe = Probe(
+            request=request,
+            want="send",
+            num_bytes=effort.num_bytes,
+            hold_s=effort.hold_s,
+            limit_s=effort.limit_s,
+        )
+        with self._filler.expected(peer, request, effort.num_bytes) as train:
+            await self._ask(peer, probe)
+            try:
+                async with asyncio.timeout(TRAIN_LIMIT_S):
+                    arrivals = await train
+            except TimeoutError as error:
+                raise _silent(peer) from error
+        return _rate(arrivals.rates_bytes_per_s(), is_steady=arrivals.is_steady)
+
+    async def _ask(self, peer: PeerId, probe: Probe) -> None:
+        """Ask, and wait for the peer's consent.
+
+        Raises:
+            StageRefused: It does not consent.
+            PeerUnreachable: The link broke, or it says nothing.
+        """
+        answer = self._expect(peer, probe.request)
+        try:
+            self._links.send(peer, message_frame(Kind.PROBE, probe))
+            async with asyncio.timeout(_ANSWER_LIMIT_S):
+                reply = await answer
+        except TimeoutError as error:
+            raise _silent(peer) from error
+        finally:
+            del self._asked[peer, probe.request]
+        if reply.refused == BUSY:
+            raise _Busy(BUSY)
+        if reply.refused:
+            raise StageRefused(f"The peer …{short(peer)} is {reply.refused}.")
+
+    def _expect(self, peer: PeerId, request: int) -> asyncio.Future[ProbeReply]:
+        future: asyncio.Future[ProbeReply] = asyncio.get_running_loop().create_future()
+        self._asked[peer, request] = future
+        return future
+
+    def _on_reply(self, peer: PeerId, frame: Frame) -> None:
+        reply = parse(frame, ProbeReply)
+        future = self._asked.get((peer, reply.request))
+        if future is not None and not future.done():
+            future.set_result(reply)
+
+    def _on_lost(self, peer: PeerId, error: PeerError) -> None:
+        for (other, _), future in self._asked.items():
+            if other == peer and not future.done():
+                future.set_exception(PeerUnreachable(str(error)))
+                future.exception()  # nobody may be waiting yet; that is fine
+
+
+class _Busy(StageRefused):
+    """One of both has another train under way."""
+
+
+def _rate(rates: Sequence[float], *, is_steady: bool) -> _Rate:
+    if not rates:
+        return _Rate(None, "Too little came to say how fast.")
+    mean = exactly(mean_rate(rates), "B/s", spread=quantity(rates, "B/s").spread)
+    return _Rate(mean, "" if is_steady else "The line may carry more than could be tried.")
+
+
+def _silent(peer: PeerId) -> PeerUnreachable:
+    return PeerUnreachable(f"The peer …{short(peer)} does not answer probes.")
