@@ -98,6 +98,8 @@ def better_span(
     """
     rates = block_rates(num_blocks, servers)
     before = rates.min()
+    if (1 + gain) * before > rates.mean():
+        return None  # no placement is better than an even one
     own = next(server for server in servers if server.peer == peer)
     if before > 0 and _without(rates, own).min() <= _HAIR * own.tokens_per_s:
         return None

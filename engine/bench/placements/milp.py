@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.bench.solvers import scipy_modules
+from engine.bench.solvers import output_to_stderr, scipy_modules
 from engine.planner.flow import Form
 from engine.planner.partition import Partition, Share, measured
 from engine.planner.tables import FIRST, LAST, MIDDLE, NEVER, Question, Times
@@ -67,13 +67,14 @@ class _Program:
             (values, tuple(zip(*places, strict=True))), shape=(len(self.rows), len(self.costs))
         )
         lows, highs = [row[1] for row in self.rows], [row[2] for row in self.rows]
-        result = optimize.milp(
-            self.costs,
-            integrality=[int(whole) for whole in self.is_whole],
-            bounds=optimize.Bounds(0, self.upper),
-            constraints=optimize.LinearConstraint(matrix, lows, highs),
-            options={"mip_rel_gap": _GAP, "time_limit": time_limit_s},
-        )
+        with output_to_stderr():
+            result = optimize.milp(
+                self.costs,
+                integrality=[int(whole) for whole in self.is_whole],
+                bounds=optimize.Bounds(0, self.upper),
+                constraints=optimize.LinearConstraint(matrix, lows, highs),
+                options={"mip_rel_gap": _GAP, "time_limit": time_limit_s},
+            )
         return result.x, result.status in (0, 2)  # solved, or shown to be infeasible
 
 

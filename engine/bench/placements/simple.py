@@ -7,6 +7,8 @@ from itertools import combinations, permutations
 from math import comb, perm
 from typing import Final
 
+import numpy as np
+
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.planner.partition import Partition, Share, measured, value_ns
@@ -62,29 +64,38 @@ def petals(question: Question) -> Partition | None:
 
 def _shortest_chain(question: Question, spans: Sequence[tuple[int, Span]]) -> Partition | None:
     """The client's route: parts of spans, from cut to cut, with the shortest way round."""
-    num_blocks = question.num_blocks
+    num, num_blocks = len(question.stage_ns), question.num_blocks
     cuts = sorted({0, num_blocks, *(cut for _, span in spans for cut in (span.start, span.end))})
-    # By (where it ends, first, last machine): the way so far, and the shares.
-    ways: dict[int, dict[tuple[int, int], tuple[int, tuple[Share, ...]]]] = {c: {} for c in cuts}
+    # [first, last] machine of the shortest way to a cut, and whence it came: last machine, cut.
+    ways = {cut: np.full((num, num), NEVER, dtype=np.int64) for cut in cuts}
+    came = {cut: np.zeros((num, num, 2), dtype=np.int64) for cut in cuts}
     for cut in cuts[:-1]:
-        arrived = [((-1, -1), (0, ()))] if cut == 0 else sorted(ways[cut].items())
-        for (first, last), (way_ns, shares) in arrived:
-            for place, span in spans:
-                if not span.start <= cut < span.end or any(s.place == place for s in shares):
+        for place, span in spans:
+            if not span.start <= cut < span.end:
+                continue
+            arrivals = ways[cut] + question.link_ns[:, place]
+            before, arrive = arrivals.argmin(axis=1), arrivals.min(axis=1)
+            for end in (later for later in cuts if cut < later <= span.end):
+                role = LAST * (end == num_blocks)
+                if cut == 0:
+                    alone = int(question.stage_ns[place, role | FIRST, end])
+                    ways[end][place, place] = min(alone, int(ways[end][place, place]))
                     continue
-                hop_ns = int(question.link_ns[last, place]) if shares else 0
-                for end in (c for c in cuts if cut < c <= span.end):
-                    is_end = end == num_blocks
-                    role = FIRST * (not shares) | LAST * is_end
-                    total_ns = way_ns + hop_ns + int(question.stage_ns[place, role, end - cut])
-                    if is_end and shares:
-                        total_ns += int(question.back_ns[place, first])
-                    key = (first if shares else place, place)
-                    if total_ns < min(NEVER, ways[end].get(key, (NEVER, ()))[0]):
-                        ways[end][key] = (total_ns, (*shares, Share(place, end - cut)))
-    if not ways[num_blocks]:
+                total = arrive + int(question.stage_ns[place, role, end - cut])
+                if role:
+                    total = total + question.back_ns[place]
+                better = total < ways[end][:, place]
+                ways[end][better, place] = total[better]
+                came[end][better, place] = np.stack([before, np.full(num, cut)], axis=1)[better]
+    first, last = map(int, np.unravel_index(ways[num_blocks].argmin(), (num, num)))
+    if ways[num_blocks][first, last] >= NEVER:
         return None
-    return feasible(question, min(ways[num_blocks].values())[1])
+    shares, end = [], num_blocks
+    while end:
+        before, cut = map(int, came[end][first, last])
+        shares.append(Share(last, end - cut))
+        last, end = before, cut
+    return feasible(question, shares[::-1])
 
 
 def brute_force(question: Question) -> Partition | None:
