@@ -7,6 +7,7 @@ import pytest
 
 from engine.bench.placements import milp, simple
 from engine.bench.placements.instances import random_instance
+from engine.bench.placements.rivals import RIVALS, rival_plan
 from engine.core.errors import ConfigError
 from engine.core.profiles import Objective
 from engine.planner import order
@@ -14,6 +15,7 @@ from engine.planner.costs import Work
 from engine.planner.fleet import Fleet
 from engine.planner.flow import Form
 from engine.planner.partition import Share, value_ns
+from engine.planner.search import plan
 from engine.planner.tables import NEVER, ROLES, Question, question
 
 SAME = 1e-6
@@ -112,3 +114,23 @@ def test_too_many_pipelines_are_not_tried():
 def test_equal_seeds_give_equal_swarms():
     assert random_instance(4, 16, 3) == random_instance(4, 16, 3)
     assert random_instance(4, 16, 3) != random_instance(4, 16, 4)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_no_rival_plans_better_than_we_do(name):
+    instance = random_instance(3, 8, 2)
+    machines = (instance.profiles, instance.network, instance.model)
+    objective = Objective(batch_size=32, num_microbatches=4)
+    ours, theirs = plan(*machines, objective), rival_plan(name, *machines, objective)
+    assert theirs is not None
+    assert sum(len(stage.span) for stage in theirs.stages) == 8
+    assert theirs.tokens_per_s <= ours.tokens_per_s * (1 + SAME)
+    if name in ("milp", "brute"):
+        assert theirs.tokens_per_s == pytest.approx(ours.tokens_per_s, rel=SAME)
+
+
+def test_rival_that_cannot_plan_says_why():
+    instance = random_instance(6, 80, 0)
+    machines = (instance.profiles, instance.network, instance.model)
+    with pytest.raises(ConfigError, match="too many to try"):
+        rival_plan("brute", *machines, Objective(batch_size=1))
