@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
 from engine.client.journey import Journey, SwarmView
+from engine.client.merging import merged
 from engine.client.opening import link_times
 from engine.client.patience import Patience
 from engine.client.repair import PREFILL_TOKEN_S
@@ -33,9 +35,11 @@ from engine.core.errors import (
 )
 from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.ids import PeerId, SessionId
+from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
 from engine.core.sampling_params import SamplingParams
+from engine.planner.chains import find_chains
 from engine.planner.routing import find_route, uncovered
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Failed, StatsReply, StatsRequest, parse
@@ -81,7 +85,7 @@ class Client:
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
-        """Continue the prompts as one batch.
+        """Continue the prompts as one batch, over several chains at once where that is faster.
 
         Args:
             prompts: Token ids.
@@ -102,6 +106,37 @@ class Client:
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
         use = self._prefixes if prefixes is None else prefixes
+        parts = [self._follow(part, use, route) for route, part in self._split(sequences)]
+        stream = merged(parts) if len(parts) > 1 else parts[0]
+        async with contextlib.aclosing(stream) as events:
+            async for event in events:
+                yield event
+
+    def _split(self, sequences: list[Sequence]) -> list[tuple[Route | None, list[Sequence]]]:
+        """Which of the sequences go along which chain, those that begin alike together."""
+        if len(sequences) <= 1:
+            return [(None, sequences)]
+        snapshot = self._view.snapshot()
+        most = max(sequence.capacity_tokens for sequence in sequences)
+        try:
+            chains = find_chains(
+                snapshot,
+                len(sequences),
+                row_room=kv_room(most, self._config.kv_offload),
+                link_s=link_times(self._links, snapshot),
+                row_bytes=4 * self._spec.hidden_size,
+            )
+        except NoRoute:
+            return [(None, sequences)]  # there may be one by the time it is needed
+        if len(chains) == 1:
+            return [(None, sequences)]
+        left = deque(sorted(sequences, key=lambda sequence: sequence.ids))
+        return [(chain.route, [left.popleft() for _ in range(chain.rows)]) for chain in chains]
+
+    async def _follow(
+        self, sequences: list[Sequence], use: PrefixUse, first: Route | None
+    ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
+        """Generate sequences that travel together."""
         batch = Batch({s.session: s for s in sequences}, self._clock, self.recoveries)
         journey = Journey(
             batch,
@@ -112,6 +147,7 @@ class Client:
             self._config,
             self._asker,
             self._live,
+            first,
         )
         patience = Patience(self._config, self._clock)
         self._journeys |= dict.fromkeys(batch.sequences, journey)

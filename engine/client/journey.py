@@ -79,6 +79,7 @@ class Journey:
         config: Time-outs.
         asker: Asks the stages.
         live: Other sequences along a route.
+        first: The route to begin with; None: the best one.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Journey:
         config: ClientConfig,
         asker: Asker,
         live: Callable[[Route], list[tuple[SessionId, list[int]]]],
+        first: Route | None = None,
     ) -> None:
         self.batch = batch
         self.route: Route | None = None
@@ -104,6 +106,7 @@ class Journey:
         """Nothing came for long, though no stage was lost."""
         self.has_advanced = False
         """The last attempt brought the stages further, if no token."""
+        self._first = first
         self._progress = 0
         self._broken: set[tuple[PeerId, PeerId]] = set()
         """Pairs of stages that cannot reach each other."""
@@ -275,6 +278,9 @@ class Journey:
         self, snapshot: SwarmSnapshot, held: Held, waiting: SequenceOf[Sequence]
     ) -> tuple[Route, Held]:
         """The best route now, and the stages of it that keep their sessions."""
+        if self._first is not None:
+            first, self._first = self._first, None
+            return first, held
         if self._leaving or self._moved:
             with contextlib.suppress(NoRoute):
                 return self._find_around(snapshot, held, waiting)
@@ -306,6 +312,7 @@ class Journey:
         rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in waiting]
         return find_route(
             snapshot,
+            rows=len(waiting),
             need_tokens=sum(room.device for room in rooms),
             need_ram_tokens=sum(room.ram for room in rooms),
             avoid=frozenset(self.avoid | leaving),

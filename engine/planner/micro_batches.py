@@ -82,6 +82,7 @@ def hop_costs(
         else:
             row_s = share * stage.decode_row_s
             base_s = max(0.0, share / stage.decode_tokens_per_s - row_s)
+            base_s += stage.sessions * row_s  # others' rows that share the passes
             rate = stage.uplink_bytes_per_s
         is_last = hop == route.hops[-1]
         costs.append(

@@ -33,6 +33,7 @@ _Key = tuple[PeerId, PeerId | None]
 def find_route(
     snapshot: SwarmSnapshot,
     *,
+    rows: int = 1,
     need_tokens: int = 0,
     need_ram_tokens: int = 0,
     avoid: frozenset[PeerId] = frozenset(),
@@ -54,6 +55,7 @@ def find_route(
 
     Args:
         snapshot: The swarm.
+        rows: Of the request; they share each pass, with those of other requests.
         need_tokens: KV room that the request takes at every stage, in tokens.
         need_ram_tokens: The same, for the share that lies in RAM.
         avoid: Peers that have just failed us.
@@ -87,7 +89,7 @@ def find_route(
         # An announcement may be old: a full stage is the last choice, but a choice.
         is_full = stage.kv_free_tokens < need_tokens or stage.kv_ram_free_tokens < need_ram_tokens
         fixed_s = FULL_S if is_full else 0.0
-        block_s = _block_s(stage) + (ANEW_BLOCK_S if kept else 0.0)
+        block_s = _block_s(stage, rows) + (ANEW_BLOCK_S if kept else 0.0)
         within = [cut for cut in boundaries if stage.span.start <= cut <= stage.span.end]
         for start, end in combinations(within, 2):
             costs = spans[start].setdefault(stage.peer, [])
@@ -115,6 +117,7 @@ def find_route(
     if not found and kept:
         return find_route(
             snapshot,
+            rows=rows,
             need_tokens=need_tokens,
             need_ram_tokens=need_ram_tokens,
             avoid=avoid,
@@ -211,10 +214,12 @@ def _nearest(
     return nearest.values()
 
 
-def _block_s(stage: StageInfo) -> float:
+def _block_s(stage: StageInfo, rows: int) -> float:
+    """One block's part of a pass that takes along `rows`, and all that run there already."""
     if stage.decode_tokens_per_s <= 0 or not len(stage.span):
         return UNKNOWN_BLOCK_S
-    return 1 / stage.decode_tokens_per_s / len(stage.span)
+    more_s = (stage.sessions + rows - 1) * stage.decode_row_s
+    return (1 / stage.decode_tokens_per_s + more_s) / len(stage.span)
 
 
 def uncovered(snapshot: SwarmSnapshot, *, joining: bool = False) -> list[Span]:

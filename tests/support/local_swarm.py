@@ -56,6 +56,8 @@ class LocalSwarm:
         """Stages that a test speaks for."""
         self.hidden: set[PeerId] = set()
         """Stages that no client hears of."""
+        self.decode_tokens_per_s = self.decode_row_s = 0.0
+        """What all stages claim."""
         self._directory = directory
         self._config = config
         self._client_config = client
@@ -70,9 +72,10 @@ class LocalSwarm:
                 stage.order.span,
                 StageState.ONLINE,
                 stage.handler.kv_tokens[0].device,
-                0.0,
+                self.decode_tokens_per_s,
                 (),
                 "test",
+                decode_row_s=self.decode_row_s,
                 kv_ram_free_tokens=stage.handler.kv_tokens[0].ram,
             )
             for stage in self.stages
