@@ -22,6 +22,8 @@ from engine.node.compute import Compute
 STEP_LIMIT_S = 30.0
 """Far beyond the time of one decode step; 16 tokens of prefill count as one."""
 WARM_UP_TOKENS = 9
+_BUSY_ROWS = 24
+"""With so many for each stage, all of them compute at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,18 @@ def time_limit_s(question: Question) -> float:
 
 
 def compute_threads(bench: SwarmBench, machine: Compute) -> int:
-    """Compute threads of every process: all cores they may use, one per physical core."""
+    """Compute threads of every process.
+
+    All cores they may use, one per physical core. A large batch keeps all stages busy at once: then
+    those that are on this machine share its cores.
+    """
     if bench.threads is not None:
         return bench.threads
     usable = len(bench.cores or os.sched_getaffinity(0))
-    return min(usable, psutil.cpu_count(logical=False) or usable)
+    cores = min(usable, psutil.cpu_count(logical=False) or usable)
+    if bench.against or bench.host_exec or min(bench.batch_sizes) < _BUSY_ROWS * bench.stages:
+        return cores
+    return max(1, cores // bench.stages)
 
 
 def say(text: str) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import cycle, islice
 
-from engine.bench.bed import Bed, say, time_limit_s
+from engine.bench.bed import WARM_UP_TOKENS, Bed, say, time_limit_s
 from engine.bench.children import Child, Children
 from engine.bench.measured import Measured
 from engine.bench.report import Run, local_run, swarm_run
 from engine.bench.specs import Question
-
-_SHORT_PROMPT_TOKENS = 16
 
 
 async def measure_steady(
@@ -44,12 +43,12 @@ async def _measure_one(
 ) -> tuple[list[Run], set[str]]:
     prompts = bed.model.prompts[:batch_size]
     question = Question(prompts=prompts, new_tokens=bed.bench.new_tokens)
-    # Smaller ones for the compute bound alone, so their prompts need not be long.
-    small = [
-        await bed.warm_up([prompt[:_SHORT_PROMPT_TOKENS] for prompt in prompts[:rows]])
-        for rows in sorted({math.ceil(batch_size / 4), math.ceil(batch_size / 2)} - {batch_size})
-    ]
-    warm_ups = [*small, await bed.warm_up(prompts)]
+    # Smaller batches too, for the compute bound; in the middle of the answers, so that their
+    # caches are as long as those of the steady part on average.
+    middle = max(0, bed.bench.new_tokens - WARM_UP_TOKENS) // 2
+    longer = [list(islice(cycle(prompt), len(prompt) + middle)) for prompt in prompts]
+    sizes = sorted({math.ceil(batch_size / 4), math.ceil(batch_size / 2), batch_size})
+    warm_ups = [await bed.warm_up(longer[:rows]) for rows in sizes]
     if local is not None:
         await ask_local(children, local, question.model_copy(update={"new_tokens": 2}))
     ours: list[Measured] = []

@@ -78,7 +78,12 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--against", choices=["local"], help="local: plain transformers on this machine"
     )
-    group.add_argument("--threads", type=positive, metavar="N", help="of each compute process")
+    group.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="of each compute process (default: all cores, or its share of them for large batches)",
+    )
     group.add_argument("--cores", type=quantities.cores, metavar="LIST", help="such as 0,1 or 0-3")
     group.add_argument("--repeat", type=positive, default=3, metavar="R", help="report the median")
     group.add_argument("--seed", type=int, default=0, help="of prompts, failures and kills")
