@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine import __version__
-from engine.cli import bench, chat, doctor, engine, measure, pause, start, status, swarm
+from engine.cli import bench, chat, doctor, engine, measure, pause, plan, start, status, swarm
 from engine.core.errors import EngineError
 from engine.localapi.launch import ERROR_PREFIX
 
@@ -81,6 +81,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     everywhere = argparse.ArgumentParser(add_help=False)
     everywhere.add_argument("--debug", action="store_true", help="show where an error comes from")
-    for command in (start, engine, chat, status, pause, swarm, measure, doctor, bench):
+    for command in (start, engine, chat, status, pause, swarm, measure, plan, doctor, bench):
         command.add_to(commands, everywhere)
     return parser

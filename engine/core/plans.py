@@ -98,3 +98,5 @@ class Plan:
     left_out: tuple[PeerId, ...]
     """Machines that would cost more than they give."""
     terms: tuple[Term, ...] = ()
+    sustained_tokens_per_s: float = 0.0
+    """With the prompts: of a long job whose rows are replaced as they end, or of an answer alone."""

@@ -9,19 +9,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.core.plans import PlannedStage, Span
-from engine.core.profiles import Calibration, ModelSize, Objective
+from engine.core.profiles import Calibration, Goal, ModelSize, Objective
 from engine.planner.costs import (
-    FRAME_BYTES,
     PREFILL_CHUNK_TOKENS,
-    ROW_BYTES,
+    LineTimes,
     Work,
+    ids_s,
     line_times,
     pass_s,
     ram_share,
     ram_tokens,
 )
 from engine.planner.fleet import Fleet
-from engine.planner.flow import Form, StageTimes, busiest_s, step_s, way_round_s
+from engine.planner.flow import (
+    Form,
+    StageTimes,
+    busiest_s,
+    combined,
+    overhead_s,
+    step_s,
+    way_round_s,
+)
 from engine.planner.partition import Partition
 from engine.planner.tables import FIRST, LAST, role_bytes
 
@@ -34,11 +42,15 @@ class Account:
     work: Work
     times: tuple[StageTimes, ...]
     """One micro-batch's, decoding."""
+    plain_times: tuple[StageTimes, ...]
+    """The same without drafting."""
     is_encoded: tuple[bool, ...]
     """Whether the line after each stage is."""
     step_s: float
     prefill_s: float
     """Until the prompts of the whole batch are computed."""
+    sustained_tokens_per_s: float
+    """See `core.plans.Plan`."""
     power_w: float
     euro_per_hour: float
 
@@ -49,26 +61,40 @@ class Account:
         return tokens / self.step_s if self.step_s else math.inf
 
     @property
-    def busiest(self) -> tuple[int, bool]:
-        """Index of the stage that binds, and whether it is the line after it that does."""
-        loads = [
-            (
-                times.line_load_s(self.work.num_microbatches)
-                if is_line
-                else times.load_s(self.work.num_microbatches),
-                -index,
-                is_line,
-            )
-            for index, times in enumerate(self.times)
-            for is_line in (False, True)
-        ]
-        _, index, is_line = max(loads)
-        return -index, is_line
+    def way_s(self) -> float:
+        """One micro-batch's way round, drafting included."""
+        return self.work.draft_s + way_round_s(self.times)
+
+    @property
+    def load_s(self) -> float:
+        """What the busiest stage or line does in a step."""
+        return busiest_s(self.times, self.work.num_microbatches)
 
     @property
     def is_bound_by_way(self) -> bool:
         """Whether the way round takes longer than the busiest part is busy."""
-        return way_round_s(self.times) > busiest_s(self.times, self.work.num_microbatches)
+        return self.way_s > self.load_s
+
+    @property
+    def busiest(self) -> tuple[int, bool]:
+        """Index of the stage that is busiest, and whether it is the line after it that is."""
+        number = self.work.num_microbatches
+        return _largest([(t.load_s(number), t.line_load_s(number)) for t in self.times])
+
+    @property
+    def longest(self) -> tuple[int, bool]:
+        """Index of the stage with the largest part of the way round, or whose line has it."""
+        return _largest([(t.pass_s, t.way_s - t.pass_s) for t in self.times])
+
+
+def _largest(parts: Sequence[tuple[float, float]]) -> tuple[int, bool]:
+    """Where the largest of all is, and whether it is a second one; the first among equals."""
+    _, index, is_line = max(
+        (part, -index, is_line)
+        for index, both in enumerate(parts)
+        for is_line, part in zip((False, True), both, strict=True)
+    )
+    return -index, is_line
 
 
 def account(
@@ -94,20 +120,38 @@ def account(
     """
     decoding = replace(work, owed_tokens=0.0)
     times, is_encoded = _times(fleet, model, stages, decoding)
+    plain_times, _ = _times(fleet, model, stages, replace(decoding, tree_size=0))
+    busy_times, _ = _times(fleet, model, stages, work)
+    time_s = _step_s(times, work, calibration, form)
     prompt_tokens = work.batch_size * objective.prompt_tokens
     chunks = max(1, math.ceil(prompt_tokens / PREFILL_CHUNK_TOKENS))
     prefill = _prefill_times(fleet, model, stages, work, prompt_tokens / chunks)
+    prefill_s = step_s(prefill, chunks, form=Form.CHAIN) if prompt_tokens else 0.0
+    if objective.goal is Goal.LATENCY:
+        rounds = max(1.0, objective.new_tokens / work.committed_tokens)
+        whole_s = time_s + prefill_s / rounds
+    else:
+        whole_s = _step_s(busy_times, work, calibration, form)
+    tokens = work.batch_size * work.committed_tokens
     places = [fleet.peers.index(stage.peer) for stage in stages]
     return Account(
         tuple(stages),
         work,
         times,
+        plain_times,
         is_encoded,
-        work.draft_s + step_s(times, work.num_microbatches, calibration, form=form),
-        step_s(prefill, chunks, form=Form.CHAIN) if prompt_tokens else 0.0,
+        time_s,
+        prefill_s,
+        tokens / whole_s if whole_s else math.inf,
         sum(fleet.profiles[place].power_w for place in places),
         sum(fleet.profiles[place].euro_per_hour for place in places),
     )
+
+
+def _step_s(times: Sequence[StageTimes], work: Work, calibration: Calibration, form: Form) -> float:
+    number = work.num_microbatches
+    way_s = work.draft_s + way_round_s(times)
+    return combined(form, way_s, busiest_s(times, number), number) + overhead_s(number, calibration)
 
 
 def planned_stages(
@@ -130,65 +174,75 @@ def planned_stages(
 def _times(
     fleet: Fleet, model: ModelSize, stages: Sequence[PlannedStage], work: Work
 ) -> tuple[tuple[StageTimes, ...], tuple[bool, ...]]:
-    places = [fleet.peers.index(stage.peer) for stage in stages]
     lines = line_times(fleet, model, work.later_tokens, work.codec_ratio)
+    owed_lines = line_times(fleet, model, work.owed_tokens, work.codec_ratio)
+    ids = ids_s(fleet, work.rows)
+    places = [fleet.peers.index(stage.peer) for stage in stages]
     out, is_encoded = [], []
     for index, (place, stage) in enumerate(zip(places, stages, strict=True)):
         profile, is_last = fleet.profiles[place], index == len(stages) - 1
-        share = ram_share(
-            math.ceil(stage.kv_offload_ratio * work.capacity_tokens - 1e-6), work.cached_tokens
-        )
-        tokens = work.first_tokens if index == 0 else work.later_tokens
         time_s = pass_s(
             profile,
             len(stage.span),
-            tokens,
+            work.first_tokens if index == 0 else work.later_tokens,
             work.cached_tokens,
-            float(share),
+            share_in_ram(stage, work),
             is_last=is_last,
             overlapping=work.overlapping,
         )
+        owed_s = len(stage.span) * profile.block.prefill_row_s * work.owed_tokens
         hop = (place, places[(index + 1) % len(stages)])
+        delay_s = float(fleet.delay_s[hop])
         if len(stages) == 1:
-            out.append(StageTimes(time_s))
+            times = StageTimes(time_s, owed_s=owed_s)
         elif is_last:
-            ids_s = (FRAME_BYTES + work.rows * ROW_BYTES) / float(fleet.bytes_per_s[hop])
-            out.append(StageTimes(time_s, 0.0, ids_s, 0.0, float(fleet.delay_s[hop])))
+            times = StageTimes(time_s, line_s=float(ids[hop]), delay_s=delay_s, owed_s=owed_s)
         else:
-            out.append(
-                StageTimes(
-                    time_s,
-                    float(lines.encode_s[hop]),
-                    float(lines.line_s[hop]),
-                    float(lines.decode_s[hop]),
-                    float(fleet.delay_s[hop]),
-                )
-            )
-        is_encoded.append(len(stages) > 1 and not is_last and bool(lines.is_encoded[hop]))
+            times = _with_line(time_s, lines, hop, delay_s, owed_s, float(owed_lines.busy_s[hop]))
+        out.append(times)
+        is_encoded.append(not is_last and bool(lines.is_encoded[hop]))
     return tuple(out), tuple(is_encoded)
+
+
+def share_in_ram(stage: PlannedStage, work: Work) -> float:
+    """α of the tokens that are cached on average: the oldest positions lie in RAM."""
+    # A whole number of tokens: what the division left behind must not make it one more.
+    tokens = math.ceil(stage.kv_offload_ratio * work.capacity_tokens - 1e-6)
+    return float(ram_share(float(tokens), work.cached_tokens))
 
 
 def _prefill_times(
     fleet: Fleet, model: ModelSize, stages: Sequence[PlannedStage], work: Work, tokens: float
 ) -> list[StageTimes]:
     """One part of the prompts."""
-    places = [fleet.peers.index(stage.peer) for stage in stages]
     lines = line_times(fleet, model, tokens, work.codec_ratio)
+    places = [fleet.peers.index(stage.peer) for stage in stages]
     out = []
     for index, (place, stage) in enumerate(zip(places, stages, strict=True)):
-        profile, is_last = fleet.profiles[place], index == len(stages) - 1
+        profile = fleet.profiles[place]
         time_s = profile.pass_overhead_s + len(stage.span) * profile.block.prefill_row_s * tokens
-        if is_last:
+        if index == len(stages) - 1:
             out.append(StageTimes(time_s + profile.head.of(work.rows)))
-            continue
-        hop = (place, places[index + 1])
-        out.append(
-            StageTimes(
-                time_s,
-                float(lines.encode_s[hop]),
-                float(lines.line_s[hop]),
-                float(lines.decode_s[hop]),
-                float(fleet.delay_s[hop]),
-            )
-        )
+        else:
+            hop = (place, places[index + 1])
+            out.append(_with_line(time_s, lines, hop, float(fleet.delay_s[hop])))
     return out
+
+
+def _with_line(
+    time_s: float,
+    lines: LineTimes,
+    hop: tuple[int, int],
+    delay_s: float,
+    owed_s: float = 0.0,
+    line_owed_s: float = 0.0,
+) -> StageTimes:
+    return StageTimes(
+        time_s,
+        float(lines.encode_s[hop]),
+        float(lines.line_s[hop]),
+        float(lines.decode_s[hop]),
+        delay_s,
+        owed_s,
+        line_owed_s,
+    )

@@ -238,6 +238,6 @@ def line_times(fleet: Fleet, model: ModelSize, tokens: float, codec_ratio: float
     )
 
 
-def return_s(fleet: Fleet, rows: int) -> NDArray[np.float64]:
-    """The new ids' way from the last stage to the first, [N, N], delay included."""
-    return fleet.delay_s + (FRAME_BYTES + rows * ROW_BYTES) / fleet.bytes_per_s
+def ids_s(fleet: Fleet, rows: int) -> NDArray[np.float64]:
+    """New ids on the line from the last stage to the first, [N, N], without the delay."""
+    return (FRAME_BYTES + rows * ROW_BYTES) / fleet.bytes_per_s

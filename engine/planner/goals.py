@@ -18,8 +18,10 @@ from engine.planner.order import EXACT_MACHINES, Subsets
 from engine.planner.partition import Partition, Share, best, measured, value_ns
 from engine.planner.tables import NEVER, Question
 
-_PRICES: Final = (0.0, 0.5, 2.0, 8.0)
+_PRICES: Final = (0.5, 2.0, 8.0)
 """How dear a machine's own rate is made while good sets of many are looked for."""
+_DROPPED: Final = 4
+"""Machines that are tried to be done without, the dearest per block."""
 
 Rates = NDArray[np.float64]
 
@@ -117,6 +119,8 @@ def _by_prices(question: Question, rates: Rates, below: float) -> Partition | No
         return None
     mean_ns = value_ns(question, plain) / len(plain.shares) / float(rates.mean())
     found, least = None, below
+    if taken(question, plain, rates) < least:
+        found, least = plain, taken(question, plain, rates)
     for price in _PRICES:
         dearer = question.with_penalties((rates * (price * mean_ns)).astype(np.int64))
         tried = improved(dearer, rounds=1)
@@ -127,7 +131,8 @@ def _by_prices(question: Question, rates: Rates, below: float) -> Partition | No
     before: Partition | None = None
     while found is not None and found is not before:
         before = found
-        for share in before.shares:
+        dearest = sorted(before.shares, key=lambda share: rates[share.place] / share.length)
+        for share in dearest[-_DROPPED:]:
             places = [place for place in range(len(rates)) if place != share.place]
             tried = _in_fleet(improved(question.of_places(places), rounds=1), places)
             if tried is not None and taken(question, tried, rates) < least:

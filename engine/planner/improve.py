@@ -19,16 +19,25 @@ _SPARE: Final = 8
 
 
 def improved(
-    question: Question, below_ns: int = NEVER, *, rounds: int = _ROUNDS
+    question: Question, below_ns: int = NEVER, *, starts: int = 1, rounds: int = _ROUNDS
 ) -> Partition | None:
-    """A good pipeline of many machines: a chain of nearest neighbours, improved.
+    """A good pipeline of many machines: chains of nearest neighbours, improved.
 
     Args:
         question: Tables.
         below_ns: Step time of a plan that is already known; the result must be shorter.
+        starts: So many machines are tried as the chain's first one.
         rounds: Of improvement.
     """
-    order = nearest_order(question)
+    found = None
+    for first in _beginnings(question)[:starts]:
+        tried = _improved_order(question, nearest_order(question, first), rounds)
+        if tried is not None and value_ns(question, tried) < below_ns:
+            found, below_ns = tried, value_ns(question, tried)
+    return found
+
+
+def _improved_order(question: Question, order: list[int], rounds: int) -> Partition | None:
     found = solve_in_order(question, order, range(min(_FIRSTS, len(order))))
     if found is None:
         found = solve_in_order(question, order)  # a rare case: few can begin
@@ -41,16 +50,20 @@ def improved(
         if tried is None:
             break
         found = tried
-    return found if found is not None and value_ns(question, found) < below_ns else None
+    return found
 
 
-def nearest_order(question: Question) -> list[int]:
-    """All machines, each followed by the one that is nearest and fastest of the rest."""
-    num = len(question.stage_ns)
-    cost = _block_ns(question)
-    left = np.ones(num, dtype=bool)
+def _beginnings(question: Question) -> list[int]:
+    """Machines that can begin, the fastest first, and then all others."""
     can_begin = question.stage_ns[:, FIRST, 1:].min(axis=1) < NEVER
-    first = int(np.where(can_begin, cost, np.int64(NEVER)).argmin())
+    cost = np.where(can_begin, _block_ns(question), NEVER)
+    return [int(place) for place in np.argsort(cost, kind="stable")]
+
+
+def nearest_order(question: Question, first: int) -> list[int]:
+    """All machines, each followed by the one that is nearest and fastest of the rest."""
+    num, cost = len(question.stage_ns), _block_ns(question)
+    left = np.ones(num, dtype=bool)
     order = [first]
     left[first] = False
     while left.any():

@@ -82,7 +82,7 @@ def _no_room_for_cache(fleet: Fleet, model: ModelSize, objective: Objective) -> 
     hint += ", or add memory: to the machines, in RAM for a share of the cache, or by another one."
     return PlanInfeasible(
         f"The weights fit, but the cache does not: {objective.batch_size} rows of "
-        f"{objective.context_tokens} tokens take {total / 1e9:.1f} GB beside them. {hint}",
+        f"{objective.context_tokens} tokens take {_size(total)} beside them. {hint}",
         constraint="cache",
         hint=hint,
     )
@@ -93,15 +93,15 @@ def _no_room_for_weights(fleet: Fleet, model: ModelSize) -> PlanInfeasible:
     need = model.num_blocks * model.block_bytes + ends
     have = sum(profile.memory_bytes for profile in fleet.profiles)
     if need > have:
-        hint = f"Add machines with at least {(need - have) / 1e9:.1f} GB, or allow more memory."
+        hint = f"Add machines with at least {_size(need - have)}, or allow more memory."
     else:
         hint = (
             "The room is split so that too few whole blocks, or the first and last stage's tables, "
             "fit; allow some machines more memory."
         )
     return PlanInfeasible(
-        f"The model's weights take {need / 1e9:.1f} GB, and the machines together allow "
-        f"{have / 1e9:.1f} GB. {hint}",
+        f"The model's weights take {_size(need)}, and the machines together allow "
+        f"{_size(have)}. {hint}",
         constraint="memory",
         hint=hint,
     )
@@ -114,3 +114,7 @@ def _most(below: int, fits: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"

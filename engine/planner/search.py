@@ -23,7 +23,7 @@ from engine.planner.explain import bottleneck, terms
 from engine.planner.fleet import Fleet
 from engine.planner.flow import UNCALIBRATED, Form
 from engine.planner.goals import Rates, least_rate, rates, solve_frugally, taken
-from engine.planner.improve import promising
+from engine.planner.improve import improved, promising
 from engine.planner.infeasible import why_infeasible
 from engine.planner.micro_batches import MAX_MICRO_BATCHES
 from engine.planner.order import EXACT_MACHINES, solve
@@ -33,8 +33,10 @@ from engine.planner.tables import NEVER, Question, question
 
 _ALL_MACHINES: Final = 40
 """Of more, those that good pipelines for some typical steps do not use are left out early."""
-_PATIENCE: Final = 6
+_PATIENCE: Final = 4
 """With many machines, so many choices of B and M in a row may fail to be better than the best."""
+_STARTS: Final = 6
+"""With many machines, orders are looked for from so many first ones in the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,13 @@ def plan(
         ValueError: Machines and network do not belong together.
     """
     everyone = Fleet.of(profiles, network)
+    if not profiles:
+        raise why_infeasible(everyone, model, objective)
     search = _Search(everyone, model, objective, calibration, form)
     search = search.among_promising()
     found = search.best((Work.of(objective, *sizes), 0.0) for sizes in _sizes(objective))
+    if found is not None:
+        found = search.polished(found)
     if found is None:
         raise why_infeasible(everyone, model, objective)
     if objective.drafting is not None:
@@ -164,6 +170,19 @@ class _Search:
                     patience = max(patience, _PATIENCE)
         return found
 
+    def polished(self, found: _Found) -> _Found:
+        """Look longer for a good order, now that B and M are known."""
+        if len(self.fleet) <= EXACT_MACHINES or self.objective.goal in (Goal.ENERGY, Goal.COST):
+            return found
+        asked = self._question(found.work)
+        partition = improved(asked, found.step_ns, starts=_STARTS)
+        if partition is None:
+            return found
+        step_ns = value_ns(asked, partition)
+        return replace(
+            found, partition=partition, step_ns=step_ns, value=step_ns / _tokens(found.work)
+        )
+
     def drafting(self, plain: _Found) -> _Found:
         """The best with drafting, or plain decoding: nobody may wait longer for a token with it."""
         assert self.objective.drafting is not None
@@ -227,6 +246,7 @@ def _plan(
         bottleneck(done),
         tuple(peer for peer in fleet.peers if peer not in used),
         terms(done, fleet, model, objective, calibration),
+        done.sustained_tokens_per_s,
     )
 
 

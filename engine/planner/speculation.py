@@ -11,7 +11,7 @@ from engine.planner.costs import Work
 
 def break_even_bytes_per_s(
     batch_size: int,
-    tree_size: int,
+    tree_tokens: float,
     committed_tokens: float,
     token_bytes: float,
     rtt_s: float,
@@ -23,7 +23,7 @@ def break_even_bytes_per_s(
 
     Args:
         batch_size: B.
-        tree_size: N.
+        tree_tokens: N: a row's tokens in a pass.
         committed_tokens: a per pass.
         token_bytes: D, of one token's hidden state.
         rtt_s: t_rtt per transfer.
@@ -39,7 +39,7 @@ def break_even_bytes_per_s(
         + (committed_tokens - compute_ratio) * compute_s
         - draft_s_per_stage
     )
-    more_bytes = batch_size * (tree_size - committed_tokens) * token_bytes
+    more_bytes = batch_size * (tree_tokens - committed_tokens) * token_bytes
     if gained_s <= 0:
         return math.inf
     return max(0.0, more_bytes / gained_s)

@@ -18,10 +18,10 @@ from engine.planner.costs import (
     Work,
     block_s,
     ends_bytes,
+    ids_s,
     line_times,
     ram_share,
     ram_tokens,
-    return_s,
     workspace_bytes,
 )
 from engine.planner.fleet import Fleet
@@ -163,7 +163,7 @@ def question(
         load_ns,
         np.where(is_line, link_ns, NEVER),
         np.where(is_line, link_load_ns, NEVER),
-        whole_ns(return_s(fleet, work.rows)),
+        whole_ns(fleet.delay_s + ids_s(fleet, work.rows)),
         int(whole_ns(work.draft_s)),
         int(whole_ns(overhead_s(work.num_microbatches, calibration))),
     )
