@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import psutil
 import torch
@@ -24,10 +24,11 @@ from engine.core.model_spec import ModelSpec
 from engine.kv.cache import KvPool, SequenceCache
 from engine.models.attention import PackedRow, PackedRows
 from engine.models.block import Block, fill
-from engine.models.families import family_of
+from engine.models.families import Family, family_of
 
 _SEED: Final = 0x5403A1
 _WEIGHT_SCALE: Final = 0.02
+_NOISE_NUMBERS: Final = 1 << 16
 _MEMORY_SHARE: Final = 0.5
 """Of the free memory: what measuring may take, so that it disturbs nobody."""
 
@@ -72,15 +73,12 @@ class RandomBlocks:
                 f"One block of {spec.name} takes {block_bytes / 2**30:.1f} GiB, and too little "
                 "memory is free to measure it; end other programs, or measure a smaller model."
             )
-        wanted = min(spec.num_hidden_layers, max(2, -(-working_set_bytes // block_bytes)))
+        wanted = min(spec.num_hidden_layers, -(-working_set_bytes // block_bytes))
         count = max(1, min(wanted, int(room_bytes // block_bytes) - 1))
         config = _config(spec)
         family = family_of(spec.family)
         self._rotary = family.part("RotaryEmbedding")(config).to(device)
-        with torch.device("meta"):
-            layer = family.part("DecoderLayer")(config, layer_idx=0)
-        tensors = _random_weights(layer, dtype, device)
-        self.blocks = [_block(family, config, tensors) for _ in range(count)]
+        self.blocks = [_random_block(family, config, dtype, device) for _ in range(count)]
 
     def timed_pass(self, rows: Sequence[PackedRow], cached_blocks: int) -> PassTime:
         """Run all blocks once.
@@ -143,12 +141,13 @@ class Caches:
         room_tokens = -(-tokens // PAGE_TOKENS) * PAGE_TOKENS
         block_bytes = count * room_tokens * spec.kv_bytes_per_token(1, dtype.itemsize)
         self.num_blocks = max(1, min(most_blocks, budget_bytes // block_bytes))
+        arena = (1, PAGE_TOKENS) if in_ram else (self.num_blocks, count * room_tokens)
         pool = KvPool(
             spec.num_key_value_heads,
             spec.head_dim,
             dtype=dtype,
             device=device,
-            arena=None if device.type == "cpu" else (self.num_blocks, count * room_tokens),
+            arena=None if device.type == "cpu" else arena,
         )
         share = 1.0 if in_ram else 0.0
         self._caches: list[SequenceCache] = [
@@ -248,19 +247,23 @@ def _config(spec: ModelSpec) -> PretrainedConfig:
     return config
 
 
-def _random_weights(layer: Any, dtype: torch.dtype, device: torch.device) -> dict[str, Tensor]:
-    generator = torch.Generator(device).manual_seed(_SEED)
-    return {
-        name: torch.empty(shaped.shape, dtype=dtype, device=device).normal_(
-            0.0, _WEIGHT_SCALE, generator=generator
-        )
-        for name, shaped in layer.state_dict().items()
-    }
-
-
-def _block(family: Any, config: PretrainedConfig, tensors: dict[str, Tensor]) -> Block:
-    """A block with its own copy of the weights."""
+def _random_block(
+    family: Family, config: PretrainedConfig, dtype: torch.dtype, device: torch.device
+) -> Block:
     with torch.device("meta"):
         layer = family.part("DecoderLayer")(config, layer_idx=0)
-    fill(layer, {name: tensor.clone() for name, tensor in tensors.items()}, "")
+    shapes = {name: tensor.shape for name, tensor in layer.state_dict().items()}
+    fill(layer, {name: random_weight(s, dtype, device) for name, s in shapes.items()}, "")
     return Block(layer.eval(), None)
+
+
+def random_weight(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Small numbers, the same at every call; drawing each would take seconds, so they repeat."""
+    generator = torch.Generator(device).manual_seed(_SEED)
+    some = torch.randn(_NOISE_NUMBERS, generator=generator, device=device).mul_(_WEIGHT_SCALE)
+    weight = torch.empty(shape, dtype=dtype, device=device)
+    flat = weight.view(-1)
+    for start in range(0, len(flat), _NOISE_NUMBERS):
+        part = flat[start : start + _NOISE_NUMBERS]
+        part.copy_(some[: len(part)])
+    return weight

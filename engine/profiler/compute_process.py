@@ -22,7 +22,7 @@ from engine.core.errors import EngineError, ResourceError
 from engine.core.lifetime import die_with_parent
 from engine.core.sampling_params import SamplingParams
 from engine.models.linear import fast_linear
-from engine.profiler.blocks import Caches, RandomBlocks, free_bytes, wait
+from engine.profiler.blocks import Caches, RandomBlocks, free_bytes, random_weight, wait
 from engine.profiler.codec_speed import codec_speeds
 from engine.profiler.compute import CellSamples, ComputeOrder, ComputeSamples, HeadSamples
 from engine.profiler.copies import copy_speeds
@@ -74,15 +74,16 @@ class Measurement:
     def __init__(self, order: ComputeOrder, say: Callable[[dict[str, Any]], None]) -> None:
         self._spec = order.spec
         self._dtype, self._element = _DTYPES[order.dtype]
-        self._device = torch.device(order.device)
+        self._device = _indexed(order.device)
         self._effort = _QUICK if order.quick else _FULL
         self._say = say
 
     def run(self) -> ComputeSamples:
         """All of it."""
-        free = free_bytes(self._device)
         if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)  # where events are recorded
             self._say({"device": str(torch.cuda.get_device_properties(self._device).uuid)})
+        free = free_bytes(self._device)
         self._show("codec", 0.05)
         encode, decode = codec_speeds(self._spec.hidden_size, self._element)
         to_device: list[float] = []
@@ -184,15 +185,13 @@ class Measurement:
         return [(passed.mlp_s + passed.attention_s) / tokens for passed in times]
 
     def _heads(self) -> list[HeadSamples]:
-        """Norm, LM head and sampling; a part of the vocabulary stands for all where memory is short."""
+        """Norm, LM head and sampling; of a large vocabulary a part stands for all."""
         spec, effort = self._spec, self._effort
-        room = free_bytes(self._device) // 4 // (spec.hidden_size * self._dtype.itemsize)
-        words = min(spec.vocab_size, room)
-        if words < 1:
-            raise ResourceError("Too little memory is free to measure the LM head; end programs.")
+        word_bytes = spec.hidden_size * self._dtype.itemsize
+        words = min(spec.vocab_size, max(1, effort.working_set_bytes // word_bytes))
         scale = spec.vocab_size / words
-        weight = torch.empty(words, spec.hidden_size, dtype=self._dtype, device=self._device)
-        head = fast_linear(weight.normal_(0.0, 0.02))
+        shape = torch.Size((words, spec.hidden_size))
+        head = fast_linear(random_weight(shape, self._dtype, self._device))
         norm = nn.RMSNorm(spec.hidden_size, dtype=self._dtype, device=self._device)
         params, none = SamplingParams(temperature=1.0, seed=1), np.empty(0, np.int32)
 
@@ -210,16 +209,25 @@ class Measurement:
         return found
 
     def _repeated(self, work: Callable[[], _T]) -> list[_T]:
-        """What some rounds of `work` give, after one that warms up."""
-        work()
+        """What some rounds of `work` give, after one that warms up; of slow work, one is enough."""
         effort = self._effort
-        results: list[_T] = []
+        began_s = time.perf_counter()
+        first = work()
         until_s = time.perf_counter() + effort.repeat_s
+        if time.perf_counter() - began_s > 2 * effort.repeat_s:
+            return [first]
+        results: list[_T] = []
         while len(results) < effort.max_repeats:
             results.append(work())
             if len(results) >= effort.min_repeats and time.perf_counter() > until_s:
                 break
         return results
+
+
+def _indexed(device: str) -> torch.device:
+    """The device with its number: `cuda` means the first."""
+    named = torch.device(device)
+    return named if named.type == "cpu" else torch.device(named.type, named.index or 0)
 
 
 def main() -> None:
