@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
+import importlib.util
+import runpy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import psutil
@@ -13,6 +13,7 @@ import psutil
 from engine.config import ModelConfig, StageConfig
 from engine.core.errors import ConfigError
 from engine.core.model_spec import ModelSpec
+from engine.profiler.gpus import gpus
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
 
 DTYPES = {"float32": Dtype.FLOAT32, "bfloat16": Dtype.BFLOAT16, "float16": Dtype.FLOAT16}
@@ -47,7 +48,7 @@ class Compute:
         """
         free_bytes = psutil.virtual_memory().available
         if self.device != "cpu":
-            free_bytes = _gpu_free_bytes() or 0
+            free_bytes = _gpu_free_bytes(self.device) or 0
         block_bytes = spec.block_parameters * ELEMENT_BYTES[self.dtype]
         return num_blocks * block_bytes + stage.kv_budget_bytes <= free_bytes * MEMORY_SHARE
 
@@ -58,7 +59,7 @@ def choose(config: ModelConfig) -> Compute:
     Raises:
         ConfigError: CUDA was asked for and is not there.
     """
-    gpu_bytes = _gpu_free_bytes() if config.device != "cpu" else None
+    gpu_bytes = _gpu_free_bytes(config.device) if config.device != "cpu" else None
     if gpu_bytes is None and config.device.startswith("cuda"):
         raise ConfigError(
             "The settings ask for a CUDA GPU, but no NVIDIA driver answers; install the driver "
@@ -75,27 +76,17 @@ def choose(config: ModelConfig) -> Compute:
     return Compute(device, dtype, gpu_bytes)
 
 
-def _gpu_free_bytes() -> int | None:
-    """Free memory of the first NVIDIA GPU, asked without creating a CUDA context."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
+def _gpu_free_bytes(device: str) -> int | None:
+    """Free memory of a GPU (`auto`, `cuda`: the first), asked without creating a CUDA context."""
+    number, found = device.partition(":")[2] or "0", gpus()
+    if not number.isdecimal() or int(number) >= len(found):
         return None
-    try:
-        answer = subprocess.run(
-            [tool, "--query-gpu=memory.free", "--format=csv,noheader,nounits"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-        return int(answer.stdout.split()[0]) << 20
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return None
+    return found[int(number)].memory_free_bytes
 
 
 def _torch_has_cuda() -> bool:
-    # Asked through NVML, or this very process would appear on the GPU.
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
-    import torch
-
-    return torch.cuda.is_available()
+    """Whether torch was built for CUDA: its file of versions says so, and loads nothing."""
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None:
+        return False
+    return runpy.run_path(str(Path(torch.origin).with_name("version.py"))).get("cuda") is not None

@@ -93,6 +93,7 @@ class _Asked(Generic[_Answer]):
             self.future.set_exception(error)
             self.future.exception()  # nobody may be waiting; that is fine
 
+
 _ENVIRONMENT: Final = {
     # CPU threads that spin between steps would steal the cores of the next stage.
     "OMP_WAIT_POLICY": "PASSIVE",
