@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.core.errors import WorkerFailed, error_class
 from engine.core.model_spec import ModelSpec
+from engine.models.environment import COMPUTE_ENVIRONMENT
 
 _logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ async def measure_compute(
         stderr=asyncio.subprocess.PIPE,
         limit=_MAX_LINE_BYTES,
         # As the worker has it, which these numbers are to describe.
-        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ}
+        env={**COMPUTE_ENVIRONMENT, **os.environ}
         | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
     assert child.stderr is not None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
+from engine.models.environment import COMPUTE_ENVIRONMENT
 from engine.protocol.frames import Dtype, Row
 from engine.protocol.messages import SequenceMessage
 from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
@@ -94,15 +95,6 @@ class _Asked(Generic[_Answer]):
             self.future.exception()  # nobody may be waiting; that is fine
 
 
-_ENVIRONMENT: Final = {
-    # CPU threads that spin between steps would steal the cores of the next stage.
-    "OMP_WAIT_POLICY": "PASSIVE",
-    # Products of every number of rows have a kernel of their own, of a third of a megabyte; by
-    # default 1024 are kept.
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
-}
-
-
 class WorkerProcess:
     """One running worker with its stage loaded."""
 
@@ -152,7 +144,7 @@ class WorkerProcess:
                 *(str(n) for n in (theirs.fileno(), regions.fd, order.region_bytes, os.getpid())),
                 pass_fds=(theirs.fileno(), regions.fd),
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**_ENVIRONMENT, **os.environ},
+                env={**COMPUTE_ENVIRONMENT, **os.environ},
             )
         except OSError as error:
             ours.close()
