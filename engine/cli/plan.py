@@ -8,8 +8,11 @@ import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from engine.bench.placements.rivals import RIVALS
+from engine.bench.quantities import names
 from engine.cli.commands import Commands
 from engine.cli.nodes_file import NodesFile, read_nodes_file
+from engine.cli.plan_against import Rival, compared, rivals
 from engine.cli.plan_text import drawn, explained, joined
 from engine.cli.quantities import positive
 from engine.cli.terminal import printable, say
@@ -39,6 +42,13 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
     parser.add_argument("--micro-batches", type=positive, metavar="M", help="parts of the batch")
     parser.add_argument("--context", type=positive, metavar="TOKENS", help="room for each row")
     parser.add_argument("--me", metavar="PEER", help="say what changes when this machine joins")
+    parser.add_argument(
+        "--against",
+        type=names(tuple(RIVALS)),
+        default=(),
+        metavar="LIST",
+        help=f"compare with other ways of placing: some of {','.join(RIVALS)}",
+    )
     parser.set_defaults(run=run)
 
 
@@ -55,12 +65,18 @@ def run(args: argparse.Namespace) -> int:
         return 1
     solve_s = time.perf_counter() - begun_s
     before = _before(nodes)
+    others = rivals(nodes, found, args.against)
     if args.json:
-        print(json.dumps(_facts(found, solve_s, nodes.me, before, explain=args.explain)))
+        facts = _facts(found, solve_s, nodes.me, before, explain=args.explain)
+        if others:
+            facts["against"] = [_rival_facts(other, found) for other in others]
+        print(json.dumps(facts))
         return 0
     lines = drawn(found)
     if nodes.me is not None:
         lines += ["", joined(found, nodes.me, before)]
+    if others:
+        lines += ["", *compared(found, others)]
     if args.explain:
         lines += ["", *explained(found)]
     print(printable("\n".join(lines)))
@@ -112,15 +128,7 @@ def _facts(
     explain: bool,
 ) -> dict[str, object]:
     facts: dict[str, object] = {
-        "stages": [
-            {
-                "peer": stage.peer,
-                "start": stage.span.start,
-                "end": stage.span.end,
-                "kv_offload_ratio": stage.kv_offload_ratio,
-            }
-            for stage in found.stages
-        ],
+        "stages": _stages(found),
         "batch_size": found.batch_size,
         "num_microbatches": found.num_microbatches,
         "codec": found.codec,
@@ -146,3 +154,27 @@ def _facts(
             ),
         }
     return facts
+
+
+def _stages(found: Plan) -> list[dict[str, object]]:
+    return [
+        {
+            "peer": stage.peer,
+            "start": stage.span.start,
+            "end": stage.span.end,
+            "kv_offload_ratio": stage.kv_offload_ratio,
+        }
+        for stage in found.stages
+    ]
+
+
+def _rival_facts(rival: Rival, ours: Plan) -> dict[str, object]:
+    if rival.plan is None:
+        return {"name": rival.name, "problem": rival.problem}
+    return {
+        "name": rival.name,
+        "stages": _stages(rival.plan),
+        "tokens_per_s": rival.plan.tokens_per_s,
+        "sustained_tokens_per_s": rival.plan.sustained_tokens_per_s,
+        "ratio": rival.plan.sustained_tokens_per_s / ours.sustained_tokens_per_s,
+    }

@@ -8,7 +8,14 @@ from typing import Final
 from engine.bench.placements import milp, simple
 from engine.core.errors import ConfigError
 from engine.core.plans import Plan
-from engine.core.profiles import Calibration, ModelSize, NetworkMatrix, NodeProfile, Objective
+from engine.core.profiles import (
+    Calibration,
+    Goal,
+    ModelSize,
+    NetworkMatrix,
+    NodeProfile,
+    Objective,
+)
 from engine.planner.account import planned_stages
 from engine.planner.costs import Work
 from engine.planner.fleet import Fleet
@@ -49,7 +56,9 @@ def rival_plan(
     fleet = Fleet.of(profiles, network)
     work = Work.of(objective, max(1, objective.batch_size), max(1, objective.num_microbatches))
     try:
-        partition = RIVALS[name](question(fleet, model, work, calibration))
+        is_alone = objective.goal is Goal.LATENCY
+        asked = question(fleet, model, work, calibration, is_answer_alone=is_alone)
+        partition = RIVALS[name](asked)
     except ValueError as error:
         raise ConfigError(f"{name} cannot plan for these machines: {error}.") from error
     if partition is None:

@@ -162,3 +162,24 @@ def test_file_that_is_none_says_so(planned, capsys, tmp_path):
     assert "is not JSON" in planned("{")[2]
     assert main(["plan", str(tmp_path / "nothing.json")]) == 1
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_other_ways_of_placing_are_compared(planned):
+    slow = {**NODE, "block": {**NODE["block"], "mlp": {"base_s": 0.01, "unit_s": 0.0001}}}
+    file = {**FILE, "nodes": [{"peer": "ada", **NODE}, {"peer": "bob", **slow}]}
+    code, out, _ = planned(file, "--json", "--batch", "8", "--against", "even,milp,petals,brute")
+    facts = json.loads(out)
+    assert code == 0
+    against = {rival["name"]: rival for rival in facts["against"]}
+    assert against["even"]["ratio"] < 0.5, "half of the blocks are on a machine ten times as slow"
+    assert against["milp"]["ratio"] == pytest.approx(1)
+    assert against["brute"]["stages"] == facts["stages"]
+    text = planned(file, "--batch", "8", "--against", "even")[1]
+    assert "of ours: ada 0–14, bob 15–29" in text
+
+
+def test_way_of_placing_that_is_not_possible_says_why(planned):
+    many = [{"peer": f"node-{index}", **NODE} for index in range(6)]
+    code, out, _ = planned({**FILE, "nodes": many}, "--batch", "8", "--against", "brute")
+    assert code == 0
+    assert "brute cannot plan for these machines" in out
