@@ -56,8 +56,14 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
     if status.span is not None:
         total = f" of {status.num_blocks}" if status.num_blocks else ""
         rows.append(("Blocks", f"{Span(*status.span)}{total}"))
+        if status.span_reason:
+            rows.append(("Why these", status.span_reason))
     if status.plan:
-        rows.append(("Route", " → ".join(_stage_text(stage) for stage in status.plan)))
+        rows.append(("Pipeline", " → ".join(_stage_text(stage) for stage in status.plan)))
+    if status.spares:
+        rows.append(("Spare", ", ".join(_stage_text(stage) for stage in status.spares)))
+    if status.bottleneck:
+        rows.append(("Bottleneck", status.bottleneck))
     swarm = status.swarm or "none (solo)"
     nodes = "node" if status.peers == 1 else "nodes"
     rows += [

@@ -39,6 +39,7 @@ from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
 from engine.core.sampling_params import SamplingParams
+from engine.core.snapshot import SwarmSnapshot
 from engine.planner.chains import find_chains
 from engine.planner.routing import find_route, uncovered
 from engine.protocol.frames import Frame, Kind
@@ -116,14 +117,14 @@ class Client:
         """Which of the sequences go along which chain, those that begin alike together."""
         if len(sequences) <= 1:
             return [(None, sequences)]
-        snapshot = self._view.snapshot()
+        snapshot, link_s = self.view()
         most = max(sequence.capacity_tokens for sequence in sequences)
         try:
             chains = find_chains(
                 snapshot,
                 len(sequences),
                 row_room=kv_room(most, self._config.kv_offload),
-                link_s=link_times(self._links, snapshot),
+                link_s=link_s,
                 row_bytes=4 * self._spec.hidden_size,
             )
         except NoRoute:
@@ -180,11 +181,16 @@ class Client:
         """Those of the requests that run now."""
         return tuple(dict.fromkeys(j.route for j in self._journeys.values() if j.route is not None))
 
+    def view(self) -> tuple[SwarmSnapshot, dict[PeerId, float]]:
+        """The swarm as requests see it, and the one-way time to each stage as far as known."""
+        snapshot = self._view.snapshot()
+        return snapshot, link_times(self._links, snapshot)
+
     def route(self) -> Route | None:
         """The route that a request would take now; None when there is none."""
-        snapshot = self._view.snapshot()
+        snapshot, link_s = self.view()
         try:
-            return find_route(snapshot, link_s=link_times(self._links, snapshot))
+            return find_route(snapshot, link_s=link_s)
         except NoRoute:
             return None
 

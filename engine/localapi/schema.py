@@ -72,7 +72,7 @@ class Progress(_Answer):
 
 
 class PipelineStage(_Answer):
-    """One stage of the route that a request would take now."""
+    """Blocks of one node."""
 
     peer: str
     start: int
@@ -116,6 +116,13 @@ class EngineStatus(_Answer):
     tokens_used: int = 0
     """Tokens that local requests have received since the engine started."""
     plan: tuple[PipelineStage, ...] = ()
+    """Who holds what of the pipeline that a request would take now, in order."""
+    spares: tuple[PipelineStage, ...] = ()
+    """Stages beside it, with all that they hold."""
+    bottleneck: str = ""
+    """What a token of that pipeline spends most of its time on, as a sentence; empty while unknown."""
+    span_reason: str = ""
+    """Why this node holds the blocks that it holds, as a sentence."""
     links: tuple[LinkStatus, ...] = ()
     reachability: Reach | None = None
     """Whether others can connect to this node; None while it belongs to no swarm."""

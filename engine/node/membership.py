@@ -27,6 +27,7 @@ from engine.models.prepare import prepare
 from engine.models.tokenizer import ChatTokenizer
 from engine.node.balancer import Balancer
 from engine.node.compute import Compute
+from engine.node.own_speed import block_times
 from engine.node.stage_runner import StageRunner
 from engine.profiler.metered import Metered
 from engine.profiler.network import Prober
@@ -203,6 +204,7 @@ class Membership:
                 if span is None:
                     balancer = self._balancer(joined, files, directory, announcer)
                     span = await balancer.choose()
+                chooses = balancer is not None and self.invite is not None and not pause_reason()
                 stage = StageRunner(
                     handler,
                     announcer,
@@ -211,8 +213,17 @@ class Membership:
                     self._max_blocks(files),
                     clock,
                     self._on_change,
+                    block_times=await block_times(
+                        self._home,
+                        self._compute,
+                        config.stage,
+                        spec,
+                        self._size(files),
+                        may_measure=chooses,
+                        show=self.show,
+                    ),
                 )
-                if balancer is not None and not pause_reason():
+                if balancer is not None and chooses:
                     self._say("Looking for a place in the swarm.")
                     span = await balancer.join(stage)
                 await self._prepare(span)
@@ -285,6 +296,9 @@ class Membership:
     def _max_blocks(self, files: ModelFiles) -> int:
         return self._compute.max_blocks(files.spec, self.config.stage)
 
+    def _size(self, files: ModelFiles) -> ModelSize:
+        return ModelSize.of(files.spec, ELEMENT_BYTES[self._compute.dtype])
+
     def _balancer(
         self, joined: Joined, files: ModelFiles, directory: Directory, announcer: Announcer
     ) -> Balancer:
@@ -299,7 +313,7 @@ class Membership:
         return Balancer(
             joined.peer.peer_id,
             self._max_blocks(files),
-            ModelSize.of(files.spec, ELEMENT_BYTES[self._compute.dtype]),
+            self._size(files),
             directory,
             announcer,
             prepare_order,

@@ -22,7 +22,7 @@ from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
 from engine.node.shift import Shift
-from engine.planner.announced import block_equivalents, block_times
+from engine.planner.announced import block_equivalents, block_times_of
 from engine.protocol.frames import ELEMENT_BYTES
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder
@@ -67,8 +67,21 @@ class StageRunner:
         max_blocks: int,
         clock: Clock,
         on_change: Callable[[], None],
+        *,
+        block_times: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """`max_blocks` fit here; `on_change` is called when what `shoal status` shows has changed."""
+        """Nothing happens before `start`.
+
+        Args:
+            handler: Serves the sessions.
+            announcer: Tells the swarm.
+            peer: Knows how we are reached.
+            order: What to load.
+            max_blocks: Blocks that fit here.
+            clock: For crashes that follow on each other.
+            on_change: Called when what `shoal status` shows has changed.
+            block_times: (`block_s`, `block_row_s`) of the announcement, until passes have told.
+        """
         self._handler = handler
         self._announcer = announcer
         self._peer = peer
@@ -79,7 +92,7 @@ class StageRunner:
         self._clock = clock
         self._on_change = on_change
         self.size = ModelSize.of(order.spec, ELEMENT_BYTES[order.dtype])
-        self._block_times = (0.0, 0.0)
+        self._block_times = block_times
         """Of whatever blocks we have held: they are all alike."""
         self._shift: Shift | None = None
         self._previous: LoadOrder | None = None
@@ -153,7 +166,7 @@ class StageRunner:
         """Our announcement."""
         cost, span = self._handler.decode_cost, self.order.span
         if cost.of(1):
-            self._block_times = block_times(cost.base_s, cost.row_s, span, self.size)
+            self._block_times = block_times_of(cost.base_s, cost.row_s, span, self.size)
         block_s, block_row_s = self._block_times
         parts = block_equivalents(span, self.size)
         step_s = parts * (block_s + block_row_s)

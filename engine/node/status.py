@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import psutil
 
 from engine import __version__
+from engine.core.ids import PeerId, short
+from engine.core.plans import Hop, Route
+from engine.core.snapshot import StageState, SwarmSnapshot
 from engine.localapi.schema import EngineState, EngineStatus, LinkStatus, PipelineStage
 from engine.node.membership import Membership, Serving
-from engine.node.stage_runner import Phase
+from engine.node.stage_runner import Phase, StageRunner
+from engine.planner.slowest import parts
 from engine.swarm.links import Links
 
 Trouble = tuple[EngineState, str]
@@ -47,7 +53,7 @@ def describe(
     )
     if serving is None:
         return common
-    plan, snapshot, spec = _plan(serving), serving.directory.snapshot(), serving.files.spec
+    snapshot, spec = serving.directory.snapshot(), serving.files.spec
     free, total = serving.handler.kv_tokens
     update: dict[str, object] = {
         "model": spec.name,
@@ -56,8 +62,7 @@ def describe(
         "dropped_records": snapshot.dropped_records,
         "sessions": serving.handler.num_sessions,
         "tokens_served": serving.handler.pace.tokens,
-        "plan": plan,
-        "can_chat": bool(plan),
+        **_pipeline(serving),
         "kv_total_tokens": total.device,
         "kv_free_tokens": free.device,
         "kv_ram_total_tokens": total.ram,
@@ -67,6 +72,7 @@ def describe(
         span = serving.stage.order.span
         update |= {
             "span": (span.start, span.end),
+            "span_reason": _span_reason(membership, serving, serving.stage),
             "progress": serving.stage.progress,
             "worker_pid": serving.stage.worker_pid,
             "worker_rss_bytes": _rss_bytes(serving.stage.worker_pid),
@@ -112,20 +118,64 @@ def state_of(
             return (EngineState.SERVING if busy else EngineState.IDLE), ""
 
 
-def _plan(serving: Serving) -> tuple[PipelineStage, ...]:
-    """The route that a request would take now."""
+def _pipeline(serving: Serving) -> dict[str, object]:
+    """The route that a request would take now, what is beside it, and what holds it up."""
+    local_peer, snapshot, link_s = serving.client.local_peer, *serving.client.view()
     route = serving.client.route()
-    if route is None:
-        return ()
-    return tuple(
-        PipelineStage(
-            peer=hop.peer,
-            start=hop.span.start,
-            end=hop.span.end,
-            is_self=hop.peer == serving.client.local_peer,
-        )
-        for hop in route.hops
+    hops = () if route is None else route.hops
+    used = {hop.peer for hop in hops}
+    beside = (
+        Hop(stage.peer, stage.span)
+        for stage in snapshot.stages
+        if stage.state is StageState.ONLINE and stage.peer not in used
     )
+
+    def shown(some: Iterable[Hop]) -> tuple[PipelineStage, ...]:
+        return tuple(
+            PipelineStage(
+                peer=hop.peer,
+                start=hop.span.start,
+                end=hop.span.end,
+                is_self=hop.peer == local_peer,
+            )
+            for hop in some
+        )
+
+    return {
+        "plan": shown(hops),
+        "spares": shown(beside),
+        "bottleneck": "" if route is None else _bottleneck(route, snapshot, link_s, local_peer),
+        "can_chat": route is not None,
+    }
+
+
+def _bottleneck(
+    route: Route, snapshot: SwarmSnapshot, link_s: Mapping[PeerId, float], local_peer: PeerId
+) -> str:
+    found = parts(route, snapshot, link_s)
+    if not found:
+        return ""
+
+    def name(peer: PeerId) -> str:
+        return "this node" if peer == local_peer else f"…{short(peer)}"
+
+    most, whole_s = max(found, key=lambda part: part.time_s), sum(part.time_s for part in found)
+    if most.to is None:
+        what = f"{name(most.peer)} computes"
+    else:
+        what = f"the way from {name(most.peer)} to {name(most.to)} takes"
+    text = f"{what} {most.time_s * 1000:.3g} of the {whole_s * 1000:.3g} ms of each token"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _span_reason(membership: Membership, serving: Serving, stage: StageRunner) -> str:
+    if serving.balancer is None:
+        reason = "The settings fix them."
+    elif membership.invite is None:
+        reason = "This node is in no swarm, so it holds what fits."
+    else:
+        reason = serving.balancer.reason
+    return reason if stage.next_span is None else f"{reason} Moving to blocks {stage.next_span}."
 
 
 def _links(links: Links) -> tuple[LinkStatus, ...]:

@@ -7,18 +7,19 @@ from these, so profiles made here compare nodes; a node's own profile says more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import BlockTimes, LinearTime, ModelSize, NetworkMatrix, NodeProfile
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
-from engine.planner.routing import RELAY_S, UNKNOWN_BLOCK_S, UNKNOWN_LINK_S
+from engine.planner.distances import Distances
+from engine.planner.routing import UNKNOWN_BLOCK_S
 
 MIN_BLOCK_S = 1e-6
 """No machine is faster, whatever it announces."""
+USUAL_CONTEXT_TOKENS = 512
+"""Cached tokens that a row attends to, where one number must do for all."""
 
 
 def announced(
@@ -78,7 +79,7 @@ def profile(stage: StageInfo, size: ModelSize, kv_tokens: int = 0) -> NodeProfil
     )
 
 
-def block_times(base_s: float, row_s: float, span: Span, size: ModelSize) -> tuple[float, float]:
+def block_times_of(base_s: float, row_s: float, span: Span, size: ModelSize) -> tuple[float, float]:
     """(`block_s`, `block_row_s`) of a stage by its pace; the head's part of the last one taken off.
 
     Args:
@@ -89,6 +90,20 @@ def block_times(base_s: float, row_s: float, span: Span, size: ModelSize) -> tup
     """
     parts = block_equivalents(span, size)
     return base_s / parts, row_s / parts
+
+
+def summary(profile: NodeProfile, span_length: int) -> tuple[float, float]:
+    """(`block_s`, `block_row_s`) of a machine that has been measured; see `profile` for the reverse.
+
+    Args:
+        profile: The machine.
+        span_length: Blocks that share a pass's overhead.
+    """
+    mlp, attention = profile.block.mlp, profile.block.attention
+    return (
+        mlp.base_s + attention.base_s + profile.pass_overhead_s / span_length,
+        mlp.unit_s + attention.unit_s * USUAL_CONTEXT_TOKENS,
+    )
 
 
 def block_equivalents(span: Span, size: ModelSize) -> float:
@@ -111,27 +126,13 @@ def as_intended(snapshot: SwarmSnapshot) -> SwarmSnapshot:
 
 
 def _network(snapshot: SwarmSnapshot, stages: list[StageInfo]) -> NetworkMatrix:
-    def delay_s(one: StageInfo, other: StageInfo) -> float:
-        if one.peer == other.peer:
-            return 0.0
-        measured_s = _measured_s(snapshot.link_s, one.peer, other.peer)
-        if measured_s is not None:
-            return measured_s
-        both_relayed = one.is_behind_relays and other.is_behind_relays
-        return UNKNOWN_LINK_S + (RELAY_S if both_relayed else 0.0)
-
+    peers = tuple(stage.peer for stage in stages)
+    distances = Distances(snapshot, {})
     return NetworkMatrix(
-        peers=tuple(stage.peer for stage in stages),
-        delay_s=tuple(tuple(delay_s(one, other) for other in stages) for one in stages),
-        bytes_per_s=tuple(tuple(inf for _ in stages) for _ in stages),
+        peers=peers,
+        delay_s=tuple(
+            tuple(0.0 if one == other else distances.to(one, other)[0] for other in peers)
+            for one in peers
+        ),
+        bytes_per_s=tuple(tuple(inf for _ in peers) for _ in peers),
     )
-
-
-def _measured_s(
-    link_s: Mapping[PeerId, Mapping[PeerId, float]], one: PeerId, other: PeerId
-) -> float | None:
-    """As the sender has measured it, or else the receiver."""
-    for sender, receiver in ((one, other), (other, one)):
-        if (one_way_s := link_s.get(sender, {}).get(receiver)) is not None:
-            return one_way_s
-    return None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from engine.core.ids import PeerId
 from engine.core.plans import Route
 from engine.core.snapshot import SwarmSnapshot
+from engine.planner.distances import UNKNOWN_LINK_S
 from engine.planner.flow import StageTimes, step_s
-from engine.planner.routing import UNKNOWN_BLOCK_S, UNKNOWN_LINK_S
+from engine.planner.routing import UNKNOWN_BLOCK_S
 
 MAX_MICRO_BATCHES = 32
 WORTH_IT = 1.05

@@ -10,13 +10,10 @@ from engine.core.errors import NoRoute
 from engine.core.ids import PeerId
 from engine.core.plans import Hop, Route, Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.planner.distances import Distances
 
 UNKNOWN_BLOCK_S = 0.002
 """Assumed decode time of one block on a stage that has not measured itself yet."""
-UNKNOWN_LINK_S = 0.05
-"""Assumed one-way time to a peer we have not met."""
-RELAY_S = 0.03
-"""What a detour through a relay adds, where nobody has measured it."""
 FULL_S = 10.0
 """What a stage costs that said it has no room, as if a request had to wait this long there."""
 ANEW_BLOCK_S = 1.0
@@ -89,12 +86,12 @@ def find_route(
         # An announcement may be old: a full stage is the last choice, but a choice.
         is_full = stage.kv_free_tokens < need_tokens or stage.kv_ram_free_tokens < need_ram_tokens
         fixed_s = FULL_S if is_full else 0.0
-        block_s = _block_s(stage, rows) + (ANEW_BLOCK_S if kept else 0.0)
+        block_s = expected_block_s(stage, rows) + (ANEW_BLOCK_S if kept else 0.0)
         within = [cut for cut in boundaries if stage.span.start <= cut <= stage.span.end]
         for start, end in combinations(within, 2):
             costs = spans[start].setdefault(stage.peer, [])
             costs.append((end, fixed_s + (end - start) * block_s))
-    distance = _Distance(snapshot, links, frozenset(hop.peer for hop in kept))
+    distance = Distances(snapshot, links, frozenset(hop.peer for hop in kept))
     apart = {pair[1] for pair in broken}
     if len(spans[0]) <= _MAX_FIRSTS:
         apart |= spans[0].keys()
@@ -133,56 +130,10 @@ def _cost(way: _Way) -> float:
     return round(way[0], 12)  # sums in another order differ in the last bits
 
 
-class _Distance:
-    """One-way times between stages, in seconds."""
-
-    def __init__(
-        self,
-        snapshot: SwarmSnapshot,
-        from_here_s: Mapping[PeerId, float],
-        kept: frozenset[PeerId],
-    ) -> None:
-        self._from_here_s = from_here_s
-        self._kept = kept
-        """The way to a stage that is kept costs nothing: it is not to be chosen for it."""
-        self._behind_relays = {s.peer for s in snapshot.stages if s.is_behind_relays}
-        self._measured_s: dict[PeerId, dict[PeerId, float]] = defaultdict(dict)
-        """To → from → one-way time; what the sender itself has measured counts more."""
-        for one, times in snapshot.link_s.items():
-            for other, one_way_s in times.items():
-                self._measured_s[one].setdefault(other, one_way_s)
-                self._measured_s[other][one] = one_way_s
-
-    def to(self, before: PeerId | None, peer: PeerId) -> tuple[float, bool]:
-        """From a stage, or from the client, to `peer`; and whether all that know no better say so.
-
-        That is: from every stage whose own time is not measured it is this time, too, or longer.
-        """
-        if peer in self._kept:
-            return 0.0, True
-        from_here_s = self._from_here_s.get(peer, UNKNOWN_LINK_S)
-        if before is None:
-            return from_here_s, False
-        measured_s = self._measured_s[peer].get(before)
-        if measured_s is not None:
-            return measured_s, False
-        if before in self._behind_relays and peer in self._behind_relays:
-            return from_here_s + RELAY_S, False
-        return from_here_s, True
-
-    def measured(self, peer: PeerId) -> Mapping[PeerId, float]:
-        """Stages from which the way to `peer` is measured."""
-        return {} if peer in self._kept else self._measured_s[peer]
-
-    def back(self, last: PeerId, first: PeerId) -> float:
-        """From the last stage to the first, less what the way from the client counted for it."""
-        return self.to(last, first)[0] - self.to(None, first)[0]
-
-
 def _nearest(
     arrived: Sequence[_Way],
     peer: PeerId,
-    distance: _Distance,
+    distance: Distances,
     broken: frozenset[tuple[PeerId, PeerId]],
     apart: set[PeerId],
 ) -> Iterable[_Way]:
@@ -214,7 +165,7 @@ def _nearest(
     return nearest.values()
 
 
-def _block_s(stage: StageInfo, rows: int) -> float:
+def expected_block_s(stage: StageInfo, rows: int = 1) -> float:
     """One block's part of a pass that takes along `rows`, and all that run there already."""
     if stage.decode_tokens_per_s <= 0 or not len(stage.span):
         return UNKNOWN_BLOCK_S

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.client.client import Client
+from engine.core.errors import EnginePaused
 from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.sampling_params import SamplingParams
-from engine.core.snapshot import SwarmSnapshot
+from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.planner.placement import choose_span
 from engine.planner.rebalance import Move
 from engine.planner.routing import uncovered
 from tests.support.living_swarm import LivingNode, LivingSwarm, begin, living_swarm
+from tests.support.swarm import eventually
 from tests.support.tiny_models import save_tiny
 
 NEW_TOKENS = 900
@@ -101,3 +105,63 @@ async def test_node_moves_while_answers_are_written_and_nothing_of_them_changes(
     assert not holes
     seen = (await one.directory.refresh()).stage(two.peer)
     assert (seen.span, seen.next_span) == (Span(1, 3), None)
+
+
+async def test_blocks_that_nobody_else_serves_are_not_given_up_and_a_pause_ends_a_move(
+    swarm: LivingSwarm,
+) -> None:
+    policy = send(n0=(1, 3), n1=(0, 2))
+    whole, half = swarm.node(0, Span(0, 4), policy=policy), swarm.node(1, Span(2, 4), policy=policy)
+    await begin(whole, half)
+
+    whole.has_room = False  # for a standby, so that it would have to stop first
+    assert not await whole.balancer.consider(whole.stage)
+    assert whole.stage.order.span == Span(0, 4)
+
+    whole.has_room = True
+    moving = asyncio.create_task(whole.balancer.consider(whole.stage))
+    await eventually(lambda: len(whole.handler._servings) == 2, 20)
+    await whole.stage.pause("Paused.", finish_first=False)
+    with pytest.raises(EnginePaused):
+        await moving
+    assert not whole.handler._servings
+    await whole.stage.resume()
+    await whole.serves(Span(0, 4))
+
+    half.has_room = False
+    holes = watch_for_holes(whole)
+    await eventually(lambda: not uncovered(half.directory.snapshot()))
+    assert await half.balancer.consider(half.stage)
+    await half.serves(Span(0, 2))
+    assert not holes
+
+
+async def test_of_two_newcomers_with_the_same_aim_the_lower_id_goes_there(
+    swarm: LivingSwarm,
+) -> None:
+    def weakest(
+        snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, *, size: ModelSize | None
+    ) -> Move | None:
+        """What is served worst, not counting those that have to yield."""
+        own = snapshot.stage(peer)
+        counted = tuple(
+            stage
+            for stage in snapshot.stages
+            if stage.peer < peer or (own is None and stage.peer != peer)
+        )
+        span = choose_span(replace(snapshot, stages=counted), max_blocks)
+        return None if own is not None and own.span == span else Move(span, "Worst.", 1.0)
+
+    nodes = [swarm.node(number, max_blocks=2, policy=weakest) for number in range(3)]
+    for node in nodes:
+        node.directory.start()
+
+    async def join(node: LivingNode) -> Span:
+        span = await node.balancer.choose()
+        node.stage.order = replace(node.stage.order, span=span)
+        node.stage.announce(StageState.JOINING)
+        await asyncio.sleep(0.3)  # so that each knows that it is not alone
+        return await node.balancer.join(node.stage)
+
+    spans = await asyncio.gather(*map(join, nodes))
+    assert spans == [Span(0, 2), Span(2, 4), Span(0, 2)]

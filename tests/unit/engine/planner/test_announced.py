@@ -9,8 +9,9 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageState
-from engine.planner.announced import announced, as_intended, block_times, profile
-from engine.planner.routing import RELAY_S, UNKNOWN_BLOCK_S, UNKNOWN_LINK_S
+from engine.planner.announced import announced, as_intended, block_times_of, profile, summary
+from engine.planner.distances import RELAY_S, UNKNOWN_LINK_S
+from engine.planner.routing import UNKNOWN_BLOCK_S
 from tests.support.builders import snapshot, stage_info
 
 A, B, C, D = (PeerId(name) for name in "ABCD")
@@ -32,9 +33,16 @@ def test_time_of_a_pass_is_what_was_announced_of_its_blocks() -> None:
     assert made.head.of(1) == pytest.approx(4 * 0.004)  # it weighs as much as four blocks
 
 
+def test_measured_machine_says_of_itself_what_its_profile_says() -> None:
+    made = profile(stage_info("A", 0, 10, block_s=0.003, block_row_s=0.001), SIZE)
+    assert summary(made, 10) == pytest.approx((0.003, 0.001))
+    loaded = replace(made, pass_overhead_s=0.01)
+    assert summary(loaded, 10) == pytest.approx((0.004, 0.001))
+
+
 def test_last_stage_is_not_thought_slow_for_its_head() -> None:
-    middle = block_times(0.010, 0.001, Span(10, 20), SIZE)
-    last = block_times(0.014, 0.0014, Span(20, 30), SIZE)
+    middle = block_times_of(0.010, 0.001, Span(10, 20), SIZE)
+    last = block_times_of(0.014, 0.0014, Span(20, 30), SIZE)
     assert last == pytest.approx(middle)
 
 

@@ -11,7 +11,7 @@ from engine.core.errors import NoRoute
 from engine.core.ids import PeerId
 from engine.core.plans import Hop, Span
 from engine.core.snapshot import StageState
-from engine.planner.routing import find_route, uncovered
+from engine.planner.routing import find_route, left_alone, uncovered
 from tests.support.builders import snapshot, stage_info
 
 
@@ -212,3 +212,21 @@ def test_route_is_the_cheapest_of_all_rings(data: st.DataObject) -> None:
     found = tuple(hop.peer for hop in find_route(swarm, link_s=from_here).hops)
     best = min(cost(tuple(map(PeerId, ring))) for ring in product(*layers))
     assert cost(found) == pytest.approx(best)
+
+
+def test_of_two_that_leave_the_same_blocks_only_the_first_may_go() -> None:
+    first = stage_info("A", 0, 4, next_span=Span(4, 8))
+    second = stage_info("B", 0, 4, next_span=Span(4, 8))
+    third = stage_info("C", 4, 8)
+    swarm = snapshot(8, first, second, third)
+    assert left_alone(swarm, PeerId("A"), Span(4, 8)) == []
+    assert left_alone(swarm, PeerId("B"), Span(4, 8)) == [0, 1, 2, 3]
+    assert left_alone(swarm, PeerId("B"), Span(2, 6)) == [0, 1]
+    assert left_alone(swarm, PeerId("C"), None) == [4, 5, 6, 7]
+
+
+def test_blocks_of_stages_that_do_not_serve_yet_or_any_more_count_as_left_alone() -> None:
+    joining = stage_info("B", 0, 4, state=StageState.JOINING)
+    draining = stage_info("C", 0, 4, state=StageState.DRAINING)
+    swarm = snapshot(4, stage_info("A", 0, 4), joining, draining)
+    assert left_alone(swarm, PeerId("A"), Span(0, 1)) == [1, 2, 3]

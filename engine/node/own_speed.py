@@ -1,0 +1,70 @@
+"""What this node can say of its speed before it has served anything."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from engine.config import StageConfig
+from engine.core.errors import EngineError
+from engine.core.ids import PeerId
+from engine.core.model_spec import ModelSpec
+from engine.core.profiles import ModelSize
+from engine.localapi.running import Home
+from engine.localapi.schema import Progress
+from engine.node.compute import Compute
+from engine.planner.announced import summary
+from engine.profiler import profile
+
+logger = logging.getLogger(__name__)
+
+UNKNOWN = (0.0, 0.0)
+
+
+async def block_times(
+    home: Home,
+    compute: Compute,
+    config: StageConfig,
+    spec: ModelSpec,
+    size: ModelSize,
+    *,
+    may_measure: bool,
+    show: Callable[[Progress], None],
+) -> tuple[float, float]:
+    """(`block_s`, `block_row_s`) of our announcement, as this machine was measured last.
+
+    Args:
+        home: Where measurements are kept.
+        compute: Where the blocks compute.
+        config: How many threads do.
+        spec: The model.
+        size: The same, in the elements that it is computed in.
+        may_measure: Take the few seconds for it where nothing is known.
+        show: Told how far that is.
+
+    Returns:
+        Zeros while nothing is known; the first requests will tell.
+    """
+    if config.emulate is not None:
+        return UNKNOWN
+    if may_measure:
+        subject = profile.Subject(spec, compute.device, compute.dtype_name, config.threads)
+        try:
+            known = await profile.current(
+                home, subject, lambda what, share: show(_progress(what, share))
+            )
+        except EngineError as error:
+            logger.warning("this machine was not measured: %s", error)
+            return UNKNOWN
+    else:
+        found = await asyncio.to_thread(profile.cached, home)
+        if found is None or (found.device, found.dtype) != (compute.device, compute.dtype_name):
+            return UNKNOWN
+        known = found
+    made = known.node_profile(PeerId("this node"), size)
+    return summary(made, max(1, compute.max_blocks(spec, config)))
+
+
+def _progress(what: str, share: float) -> Progress:
+    return Progress(what=f"Measuring {what}", done=share, total=1.0)
