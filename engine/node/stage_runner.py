@@ -113,6 +113,7 @@ class StageRunner:
     def start(self) -> None:
         """Load and serve until stopped."""
         if self._serving is None or self._serving.done():
+            self._set(Phase.LOADING, "")  # at once: nobody shall see that it was paused
             self._serving = asyncio.create_task(self._serve_forever(), name="stage")
 
     async def resume(self) -> None:
