@@ -112,20 +112,33 @@ def _limits(question: Question, least_ns: int, below_ns: int) -> Times:
 def _bisect(
     question: Question, solver: Solver, limits: Times, top: Partition, below_ns: int
 ) -> Partition:
-    """Where the load stops being what a step's time is made of."""
-    found, low = top, 0
-    high = bisect_left(limits, below_ns, key=lambda limit: question.step_ns(0, int(limit)))
+    """Where the load stops being what a step's time is made of.
+
+    Each try narrows both ends: a lower limit only makes the way longer, so limits below a way that
+    is the shortest can at best give that way (the highest of them does), and limits above a step
+    time that is known cannot give a shorter one.
+    """
+
+    def reaching(time_ns: int) -> int:
+        return bisect_left(limits, time_ns, key=lambda limit: question.step_ns(0, int(limit)))
+
+    found = top
+    low = max(0, reaching(question.step_ns(top.way_ns, 0)) - 1)
+    high = reaching(min(below_ns, value_ns(question, top)))
     # The highest limit that would be an improvement tells at once whether there is one.
-    middle = high - 1 if high < len(limits) else 0
+    middle = high - 1 if below_ns < NEVER else (low + high) // 2
     while low < high:
-        limit_ns = int(limits[middle])
-        tried = solver.shortest_way(limit_ns)
-        if tried is not None and value_ns(question, tried) < value_ns(question, found):
-            found = tried
-        if tried is None or question.step_ns(tried.way_ns, 0) > question.step_ns(0, limit_ns):
+        tried = solver.shortest_way(int(limits[middle]))
+        if tried is None:
             low = middle + 1
         else:
-            high = middle
+            found = min(found, tried, key=lambda partition: value_ns(question, partition))
+            way_ns = question.step_ns(tried.way_ns, 0)
+            if way_ns > question.step_ns(0, int(limits[middle])):
+                low = middle + 1
+            else:
+                low, high = max(low, reaching(way_ns) - 1), middle
+            high = min(high, reaching(value_ns(question, found)))
         middle = (low + high) // 2
     return found
 
