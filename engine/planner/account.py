@@ -61,6 +61,11 @@ class Account:
         return tokens / self.step_s if self.step_s else math.inf
 
     @property
+    def token_s(self) -> float:
+        """How long each row waits for a token."""
+        return self.step_s / self.work.committed_tokens
+
+    @property
     def way_s(self) -> float:
         """One micro-batch's way round, drafting included."""
         return self.work.draft_s + way_round_s(self.times)

@@ -81,15 +81,15 @@ def plan(
     search = _Search(everyone, model, objective, calibration, form)
     search = search.among_promising()
     found = search.best((Work.of(objective, *sizes), 0.0) for sizes in _sizes(objective))
-    if found is not None:
-        found = search.polished(found)
     if found is None:
         raise why_infeasible(everyone, model, objective)
+    chosen, done = search.accounted(search.polished(found))
     if objective.drafting is not None:
-        found = search.drafting(found)
-    stages = planned_stages(search.fleet, model, found.partition, found.work)
-    done = account(everyone, model, stages, found.work, objective, calibration, form=form)
-    return _plan(done, found.prune_threshold, everyone, model, objective, calibration)
+        drafted_found, drafted_done = search.accounted(search.drafting(chosen))
+        # Nobody may wait longer for a token because of drafting, whatever else it is good for.
+        if drafted_done.token_s <= done.token_s:
+            chosen, done = drafted_found, drafted_done
+    return _plan(done, chosen.prune_threshold, everyone, model, objective, calibration)
 
 
 def predict(
@@ -184,18 +184,30 @@ class _Search:
         )
 
     def drafting(self, plain: _Found) -> _Found:
-        """The best with drafting, or plain decoding: nobody may wait longer for a token with it."""
+        """The best with drafting, or plain decoding."""
         assert self.objective.drafting is not None
-        batch_size = plain.work.batch_size
         works = [
             option
-            for sizes in _sizes(replace(self.objective, batch_size=batch_size))
+            for sizes in _sizes(replace(self.objective, batch_size=plain.work.batch_size))
             for option in drafted(Work.of(self.objective, *sizes), self.objective.drafting)
         ]
         found = self.best(works, plain)
         assert found is not None
-        is_slower = found.step_ns / found.work.committed_tokens > plain.step_ns
-        return plain if is_slower else found
+        return found
+
+    def accounted(self, found: _Found) -> tuple[_Found, Account]:
+        """What it takes, part by part."""
+        stages = planned_stages(self.fleet, self.model, found.partition, found.work)
+        done = account(
+            self.fleet,
+            self.model,
+            stages,
+            found.work,
+            self.objective,
+            self.calibration,
+            form=self.form,
+        )
+        return found, done
 
     def _question(self, work: Work) -> Question:
         return question(

@@ -15,6 +15,7 @@ from engine.core.ids import PeerId
 from engine.core.profiles import (
     BlockTimes,
     Calibration,
+    Drafting,
     Goal,
     LinearTime,
     ModelSize,
@@ -173,3 +174,25 @@ def test_the_order_in_which_machines_are_listed_decides_nothing(swarm, data):
             plan(others, shuffled, model, objective)
     else:
         assert plan(others, shuffled, model, objective) == expected
+
+
+trees = st.lists(
+    st.tuples(st.integers(1, 8), st.floats(1, 5)), min_size=1, max_size=3, unique_by=lambda x: x[0]
+)
+thresholds = st.lists(
+    st.tuples(st.floats(0.1, 0.9), st.floats(0, 1), st.floats(0.5, 1)), max_size=2
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(swarm=swarms(), draft_s=st.floats(0, 0.1), trees=trees, thresholds=thresholds)
+def test_drafting_never_makes_anybody_wait_longer(swarm, draft_s, trees, thresholds):
+    profiles, network, model, objective, _ = swarm
+    drafting = Drafting(draft_s, tuple(sorted(trees)), tuple(thresholds))
+    try:
+        plain = plan(profiles, network, model, objective)
+    except PlanInfeasible:
+        return
+    drafted = plan(profiles, network, model, replace(objective, drafting=drafting))
+    assert drafted.tokens_per_s >= plain.tokens_per_s
+    assert drafted.batch_size == plain.batch_size

@@ -19,7 +19,17 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     assert exit_.value.code == 0
     text = capsys.readouterr().out
-    for command in ("engine", "chat", "status", "pause", "resume", "swarm", "doctor", "bench"):
+    for command in (
+        "engine",
+        "chat",
+        "status",
+        "pause",
+        "resume",
+        "swarm",
+        "plan",
+        "doctor",
+        "bench",
+    ):
         assert f"\n    {command} " in text
 
 
