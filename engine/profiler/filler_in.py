@@ -50,6 +50,11 @@ class FillerIn:
         """Whether a train of the peer is under way."""
         return peer in self._trains
 
+    def has_begun(self, peer: PeerId) -> bool:
+        """Whether something of its train has come."""
+        arrivals, _ = self._trains.get(peer, (None, None))
+        return arrivals is not None and bool(arrivals.times_s)
+
     def _on_filler(self, peer: PeerId, frame: Frame) -> None:
         filler = parse_filler(frame)
         left = self._allowed_bytes.get(peer, 0) - frame.num_bytes

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from engine.core.clock import Clock
-from engine.core.errors import PeerError, PeerUnreachable
+from engine.core.errors import PeerError, PeerSilent, PeerUnreachable
 from engine.core.ids import PeerId, short
 from engine.profiler import trains
 from engine.profiler.budget import ProbeBudget
@@ -25,6 +25,10 @@ _logger = logging.getLogger(__name__)
 BUSY: Final = "busy with another measurement"
 _METERED: Final = "on a connection that costs by the byte"
 _ENOUGH: Final = "not willing to measure more for now"
+_BEGIN_LIMIT_S: Final = 2.0
+"""Whoever may send and does not keeps others from it for so long."""
+_MIN_COST_BYTES: Final = 1 << 20
+"""What a probe counts at least: it takes its turn, however small it is."""
 _MOST_QUEUED_BYTES: Final = 64 << 10
 """Whoever asks without reading our answers gets no more of them."""
 
@@ -86,10 +90,11 @@ class ProbeAnswers:
             task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, peer: PeerId, probe: Probe) -> None:
+        cost_bytes = max(probe.num_bytes, _MIN_COST_BYTES)
         try:
             if await self._is_metered():
                 self._reply(peer, ProbeReply(request=probe.request, refused=_METERED))
-            elif not self._budget.take(peer, probe.num_bytes, self._clock.monotonic_s()):
+            elif not self._budget.take(peer, cost_bytes, self._clock.monotonic_s()):
                 self._reply(peer, ProbeReply(request=probe.request, refused=_ENOUGH))
             elif probe.want == "send":
                 await self._send(peer, probe)
@@ -110,6 +115,9 @@ class ProbeAnswers:
     async def _receive(self, peer: PeerId, probe: Probe) -> None:
         with self._filler.expected(peer, probe.request, probe.num_bytes) as train:
             self._reply(peer, ProbeReply(request=probe.request))
+            await asyncio.wait({train}, timeout=_BEGIN_LIMIT_S)
+            if not self._filler.has_begun(peer):
+                raise PeerSilent("Nothing came of what it wanted to send.")
             async with asyncio.timeout(TRAIN_LIMIT_S):
                 arrivals = await train
         self._reply(

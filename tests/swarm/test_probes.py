@@ -11,6 +11,7 @@ import pytest
 from engine.config import LinkShape
 from engine.core.clock import SystemClock
 from engine.core.ids import PeerId
+from engine.profiler import probe_answers
 from engine.profiler.network import QUICK, Prober
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import message_frame, parse
@@ -22,7 +23,7 @@ from engine.protocol.probes import (
     ProbeReply,
     filler_frame,
 )
-from tests.support.swarm import ALICE, BOB, MemorySwarm, eventually, memory_swarm
+from tests.support.swarm import ALICE, BOB, CAROL, MemorySwarm, eventually, memory_swarm
 
 RATE = 2_500_000.0
 """20 Mbit/s."""
@@ -165,3 +166,15 @@ async def test_a_peer_cannot_claim_that_more_arrived_than_can_have():
         assert line.uplink_bytes_per_s.value < 1e9
         assert "out of office" in line.note
         await prober.close()
+
+
+async def test_who_may_send_and_does_not_soon_makes_room_for_others(monkeypatch):
+    monkeypatch.setattr(probe_answers, "_BEGIN_LIMIT_S", 0.1)
+    async with memory_swarm(ALICE, BOB, CAROL, dead_after_s=3.0) as swarm:
+        probers = [Prober(swarm[peer].links, SystemClock(), free) for peer in (BOB, CAROL)]
+        idle = Probe(request=1, want="receive", num_bytes=1000)
+        assert [reply.refused for reply in await replies(swarm, idle)] == [""]
+        (line,) = await probers[1].measure([BOB], replace(QUICK, num_bytes=100_000))
+        assert line.uplink_bytes_per_s is not None
+        for prober in probers:
+            await prober.close()

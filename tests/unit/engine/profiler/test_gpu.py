@@ -3,18 +3,19 @@
 import asyncio
 
 import pytest
+import torch
 
 from engine.models.known import starter_spec
 from engine.profiler.compute import ComputeOrder, measure_compute
 from engine.profiler.gpus import bare, gpu_of, gpus
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
 
 
 def test_the_driver_and_torch_describe_the_same_gpus():
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         gpu = gpu_of(str(properties.uuid))
@@ -29,9 +30,6 @@ def test_the_driver_and_torch_describe_the_same_gpus():
 
 
 def test_blocks_are_measured_on_the_gpu_with_caches_in_both_tiers():
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
     begun: list[str] = []
     order = ComputeOrder(spec=starter_spec(), device="cuda", dtype="bfloat16", quick=True)
     samples = asyncio.run(measure_compute(order, lambda what, share: None, begun.append))
