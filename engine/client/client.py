@@ -237,7 +237,7 @@ class Client:
     async def _pause(self, journey: Journey, patience: Patience, error: EngineError) -> None:
         """Wait as long as it makes sense before the next attempt; raises when it makes none."""
         gap = isinstance(error, NoRoute | CacheFull)
-        had_failures = journey.give_all_another_chance() if gap else False
+        had_failures = journey.ways.give_all_another_chance() if gap else False
         wait_s = patience.after(
             error,
             may_recover=journey.route is not None

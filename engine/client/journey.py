@@ -9,12 +9,9 @@ send ids. The first time there is nobody to hold, and the rest is the same.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -22,11 +19,11 @@ import numpy as np
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
 from engine.client.flow import plan_flow
-from engine.client.opening import Held, NotOpened, Opener, link_times
+from engine.client.opening import Held, NotOpened, Opener
 from engine.client.repair import Flows, Repair, StepFailed
+from engine.client.ways import Ways
 from engine.config import ClientConfig
 from engine.core.errors import (
-    NoRoute,
     PeerDropped,
     PeerError,
     PeerSilent,
@@ -35,11 +32,9 @@ from engine.core.errors import (
 )
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId, short
-from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route, Span
 from engine.core.snapshot import SwarmSnapshot
-from engine.planner.routing import find_route
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.messages import Failed, Sessions
 from engine.protocol.recovery import DRAINING, MOVED, Notice
@@ -98,22 +93,14 @@ class Journey:
         self.route: Route | None = None
         self.heading: Route | None = None
         """The route of the present attempt, be it only just asked for."""
-        self.avoid: set[PeerId] = set()
-        """Peers that have just failed us."""
+        self.ways = Ways(links, config, first)
         self.last_error = ""
         """What the log has been told last."""
         self.has_stalled = False
         """Nothing came for long, though no stage was lost."""
         self.has_advanced = False
         """The last attempt brought the stages further, if no token."""
-        self._first = first
         self._progress = 0
-        self._broken: set[tuple[PeerId, PeerId]] = set()
-        """Pairs of stages that cannot reach each other."""
-        self._leaving: set[PeerId] = set()
-        """Stages that still serve, but better others did."""
-        self._moved: dict[PeerId, Span] = {}
-        """Nodes that hold other blocks now, these, and serve us with the old ones until we leave."""
         self._answered: set[PeerId] = set()
         """Stages that hold the batch in the present attempt."""
         self._settled: set[PeerId] = set()
@@ -152,7 +139,7 @@ class Journey:
             self._blame_laggard(held, waiting)
             self.has_stalled = False
         snapshot = self._view.snapshot()
-        route, held = self._find(snapshot, held, waiting)
+        route, held = self.ways.find(snapshot, held, waiting)
         new = [hop for hop in route.hops if hop not in held]
         self.heading = route
         try:
@@ -166,17 +153,16 @@ class Journey:
         except StepFailed as failure:
             self._undo(new)
             if failure.hangs is not None:
-                self.avoid.add(failure.hangs)
+                self.ways.avoid.add(failure.hangs)
             if failure.parted is not None:
-                self._part(*failure.parted)
+                self.ways.part(*failure.parted)
             raise failure.error from failure
         except BaseException:
             self._undo(new)
             raise
         if self.route is not None:
             batch.recoveries.stages_replaced += len(new)
-        used = {hop.peer for hop in held}
-        self._moved = {peer: span for peer, span in self._moved.items() if peer in used}
+        self.ways.settled(held)
         self.route = route
         self._close(self._opened - {hop.peer for hop in route.hops})
         if self._keeper is None:
@@ -189,13 +175,6 @@ class Journey:
         """The stages of the route, for a person."""
         hops = () if self.route is None else self.route.hops
         return ", ".join(f"…{short(hop.peer)}" for hop in hops)
-
-    def give_all_another_chance(self) -> bool:
-        """Forget who failed; they may be the only ones there are. Whether there were any."""
-        had_any = bool(self.avoid or self._broken)
-        self.avoid.clear()
-        self._broken.clear()
-        return had_any
 
     def end(self) -> None:
         """Free the sessions everywhere."""
@@ -210,7 +189,7 @@ class Journey:
         if peer not in self._answered:
             return  # of an older attempt, or no stage of ours
         if message.code not in _BLAMELESS:
-            self.avoid.add(peer)
+            self.ways.avoid.add(peer)
         self.batch.fail(StageRefused(message.reason))
 
     def noticed(self, peer: PeerId, message: Notice) -> None:
@@ -221,23 +200,23 @@ class Journey:
             return  # it cannot know
         if message.code in (DRAINING, MOVED):
             if message.code == MOVED:
-                self._moved[peer] = Span(message.start, message.end)
+                self.ways.moved[peer] = Span(message.start, message.end)
             else:
-                self._leaving.add(peer)
+                self.ways.leaving.add(peer)
             if self.route is None or not self._has_way_around(self.route):
                 logger.info("…%s will leave; there is nobody to take its place yet", short(peer))
                 return
             self.batch.fail(StageRefused(message.reason))
         elif message.code == PeerSilent.code:
-            self._part(peer, PeerId(message.peer))
+            self.ways.part(peer, PeerId(message.peer))
         elif message.code == PeerDropped.code:
-            self.avoid.add(PeerId(message.peer))
+            self.ways.avoid.add(PeerId(message.peer))
         self.batch.fail(PeerUnreachable(message.reason))
 
     def lost(self, peer: PeerId, error: PeerError) -> None:
         """Our own link to a stage is gone."""
         if isinstance(error, PeerSilent) and peer in self._opened:
-            self.avoid.add(peer)  # it would not answer now either
+            self.ways.avoid.add(peer)  # it would not answer now either
         if peer in self._settled:
             self.batch.fail(error)
 
@@ -249,19 +228,16 @@ class Journey:
         at = ring.index(peer)
         return {ring[at - 1], peer, ring[(at + 1) % len(ring)]}
 
-    def _part(self, one: PeerId, other: PeerId) -> None:
-        self._broken |= {(one, other), (other, one)}
-
     # The steps of an attempt ----------------------------------------------------------------
 
     async def _hold(self, repair: Repair) -> Held:
         """Learn which stages of the last route still have every sequence, and how far."""
         hops = () if self.route is None else self.route.hops
-        asked = [hop for hop in hops if hop.peer not in self.avoid]
+        asked = [hop for hop in hops if hop.peer not in self.ways.avoid]
         held: Held = {}
         for hop, answer in (await repair.hold(asked, self._view.snapshot())).items():
             if answer is None:
-                self.avoid.add(hop.peer)
+                self.ways.avoid.add(hop.peer)
             else:
                 held |= answer
         self._answered |= {hop.peer for hop in held}
@@ -271,64 +247,8 @@ class Journey:
         """After a silence: the first stage that has not computed the last row is what hangs."""
         for hop, states in held.items():
             if any(states[sequence.session].position < len(sequence.ids) for sequence in waiting):
-                self._leaving.add(hop.peer)
+                self.ways.leaving.add(hop.peer)
                 return
-
-    def _find(
-        self, snapshot: SwarmSnapshot, held: Held, waiting: SequenceOf[Sequence]
-    ) -> tuple[Route, Held]:
-        """The best route now, and the stages of it that keep their sessions."""
-        if self._first is not None:
-            first, self._first = self._first, None
-            return first, held
-        if self._leaving or self._moved:
-            with contextlib.suppress(NoRoute):
-                return self._find_around(snapshot, held, waiting)
-        return self._find_route(snapshot, held, waiting), held
-
-    def _find_around(
-        self, snapshot: SwarmSnapshot, held: Held, waiting: SequenceOf[Sequence]
-    ) -> tuple[Route, Held]:
-        """The same, where those that are leaving are left."""
-        left = self._leaving | self._moved.keys()
-        held = {hop: states for hop, states in held.items() if hop.peer not in left}
-        blocks = Span(0, snapshot.num_blocks)
-        stages = tuple(  # their announcements may not have come yet
-            replace(stage, span=span)
-            if blocks.covers(span := self._moved.get(stage.peer, stage.span))
-            else stage
-            for stage in snapshot.stages
-        )
-        snapshot = replace(snapshot, stages=stages)
-        return self._find_route(snapshot, held, waiting, self._leaving), held
-
-    def _find_route(
-        self,
-        snapshot: SwarmSnapshot,
-        held: Held,
-        waiting: SequenceOf[Sequence],
-        leaving: AbstractSet[PeerId] = frozenset(),
-    ) -> Route:
-        rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in waiting]
-        return find_route(
-            snapshot,
-            rows=len(waiting),
-            need_tokens=sum(room.device for room in rooms),
-            need_ram_tokens=sum(room.ram for room in rooms),
-            avoid=frozenset(self.avoid | leaving),
-            link_s=link_times(self._links, snapshot),
-            kept=list(held),
-            broken=frozenset(self._broken),
-        )
-
-    def _has_way_around(self, old: Route) -> bool:
-        try:
-            self._find_around(
-                self._view.snapshot(), {hop: {} for hop in old.hops}, self.batch.waiting
-            )
-        except NoRoute:
-            return False
-        return True
 
     async def _open(
         self,
@@ -351,9 +271,7 @@ class Journey:
                 new, route, waiting, self.batch.attempt, snapshot
             )
         except NotOpened as refusal:
-            self.avoid |= refusal.peers - self._moved.keys()
-            for peer in refusal.peers & self._moved.keys():
-                del self._moved[peer]  # it has no room there: we stay as long as it lets us
+            self.ways.refused(refusal.peers)
             raise refusal.error from refusal
         return held | states
 
@@ -381,13 +299,16 @@ class Journey:
             await asyncio.sleep(self._lease_s / 3)
             peers = [hop.peer for hop in self.route.hops] if self.route else []
             self._asker.tell(peers, Kind.KEEP, Sessions(sessions=tuple(self.batch.sequences)))
-            left = (self._leaving | self._moved.keys()) & set(peers)
+            left = self.ways.left & set(peers)
             if self.route and left and self._has_way_around(self.route):
                 self.batch.fail(StageRefused("A stage will leave, and another can take its place."))
 
     def _undo(self, new: SequenceOf[Hop]) -> None:
         """Leave stages that were just opened; not where that would end what we still use there."""
-        self._close({hop.peer for hop in new} - self._moved.keys())
+        self._close({hop.peer for hop in new} - self.ways.moved.keys())
+
+    def _has_way_around(self, route: Route) -> bool:
+        return self.ways.has_way_around(route, self._view.snapshot(), self.batch.waiting)
 
     def _close(self, peers: set[PeerId]) -> None:
         self._opened -= peers

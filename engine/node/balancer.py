@@ -8,7 +8,6 @@ the time to look, and asks again: of two with the same aim the one with the lowe
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -25,7 +24,6 @@ from engine.planner.announced import as_intended
 from engine.planner.rebalance import Move, decide, wait_s
 from engine.planner.routing import left_alone, uncovered
 from engine.server.worker_process import LoadOrder
-from engine.swarm.announcer import Announcer
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +33,6 @@ HURRY_S = 5.0
 """The same, while blocks are missing that somebody must take."""
 MAX_AIMS = 4
 """So often we look for another place when others want ours."""
-SEEN_LIMIT_S = 30.0
 
 
 class Policy(Protocol):
@@ -72,7 +69,6 @@ class Balancer:
         max_blocks: Blocks that fit here.
         size: The model's.
         view: The swarm.
-        announcer: Tells it of us.
         prepare: Gets the weights of a span ready, and says how to load them.
         has_room: Whether so many more blocks fit now.
         rng: Spreads the nodes' checks.
@@ -86,7 +82,6 @@ class Balancer:
         max_blocks: int,
         size: ModelSize,
         view: View,
-        announcer: Announcer,
         prepare: Callable[[Span], Awaitable[LoadOrder]],
         has_room: Callable[[int], Awaitable[bool]],
         rng: Random,
@@ -97,7 +92,6 @@ class Balancer:
         self._max_blocks = max_blocks
         self._size = size
         self._view = view
-        self._announcer = announcer
         self._prepare = prepare
         self._has_room = has_room
         self._rng = rng
@@ -122,7 +116,7 @@ class Balancer:
         others = [s for s in self._view.snapshot().stages if s.peer != self._peer]
         for _ in range(MAX_AIMS if others else 0):
             own = stage.announce(StageState.JOINING)
-            if not await self._is_seen():
+            if not await self._is_seen(stage):
                 break  # nobody can be asked; the first good choice must do
             move = await self._ask(own)
             if move is None:
@@ -155,7 +149,8 @@ class Balancer:
             EngineError: It did not work; we are where we were.
         """
         await self._view.refresh()
-        move = await self._ask(stage.info(StageState.ONLINE))
+        own = stage.info()
+        move = None if own is None else await self._ask(own)
         if move is None:
             return False
         try:
@@ -165,18 +160,18 @@ class Balancer:
             logger.info("moving to blocks %s: %s", settled.span, settled.reason)
             return await self._go(stage, settled)
         finally:
-            if stage.next_span is not None:
-                stage.next_span = None
+            if stage.herald.next_span is not None:
+                stage.herald.next_span = None
                 if stage.phase is Phase.ONLINE:
                     stage.announce(StageState.ONLINE)
 
     async def _settle(self, stage: StageRunner, move: Move) -> Move | None:
         """Announce an aim until nobody else has it; None: better to stay."""
         for _ in range(MAX_AIMS):
-            if move.span == stage.order.span:
+            if move.span == stage.order.span or stage.phase is not Phase.ONLINE:
                 return None
             own = stage.announce(StageState.ONLINE, move.span)
-            if not await self._is_seen():
+            if not await self._is_seen(stage):
                 return None
             again = await self._ask(own)
             if again is None:
@@ -217,14 +212,14 @@ class Balancer:
         snapshot = self._view.snapshot()
         return not uncovered(snapshot) and bool(left_alone(snapshot, self._peer, span))
 
-    async def _is_seen(self) -> bool:
+    async def _is_seen(self, stage: StageRunner) -> bool:
         """Wait until all could see what we announced, and look at them; whether that worked."""
-        with contextlib.suppress(TimeoutError, PeerUnreachable):
-            async with asyncio.timeout(SEEN_LIMIT_S):
-                await self._announcer.seen()
-                await self._view.refresh()
-                return True
-        return False
+        try:
+            is_heard = await stage.herald.is_heard()
+            await self._view.refresh()
+        except PeerUnreachable:
+            return False
+        return is_heard
 
     async def _ask(self, own: StageInfo | None) -> Move | None:
         snapshot = self._view.snapshot()

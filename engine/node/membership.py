@@ -27,6 +27,7 @@ from engine.models.prepare import prepare
 from engine.models.tokenizer import ChatTokenizer
 from engine.node.balancer import Balancer
 from engine.node.compute import Compute
+from engine.node.herald import Herald
 from engine.node.own_speed import block_times
 from engine.node.stage_runner import StageRunner
 from engine.profiler.metered import Metered
@@ -202,27 +203,19 @@ class Membership:
             if config.stage.enabled:
                 span = self._fixed_span(files)
                 if span is None:
-                    balancer = self._balancer(joined, files, directory, announcer)
+                    balancer = self._balancer(joined, files, directory)
                     span = await balancer.choose()
                 chooses = balancer is not None and self.invite is not None and not pause_reason()
-                stage = StageRunner(
+                herald = Herald(
                     handler,
                     announcer,
                     joined.peer,
-                    self._order(files, span),
                     self._max_blocks(files),
-                    clock,
-                    self._on_change,
-                    block_times=await block_times(
-                        self._home,
-                        self._compute,
-                        config.stage,
-                        spec,
-                        self._size(files),
-                        may_measure=chooses,
-                        show=self.show,
-                    ),
+                    self._size(files),
+                    await self._block_times(files, may_measure=chooses),
                 )
+                order = self._order(files, span)
+                stage = StageRunner(handler, herald, order, clock, self._on_change)
                 if balancer is not None and chooses:
                     self._say("Looking for a place in the swarm.")
                     span = await balancer.join(stage)
@@ -299,9 +292,18 @@ class Membership:
     def _size(self, files: ModelFiles) -> ModelSize:
         return ModelSize.of(files.spec, ELEMENT_BYTES[self._compute.dtype])
 
-    def _balancer(
-        self, joined: Joined, files: ModelFiles, directory: Directory, announcer: Announcer
-    ) -> Balancer:
+    async def _block_times(self, files: ModelFiles, *, may_measure: bool) -> tuple[float, float]:
+        return await block_times(
+            self._home,
+            self._compute,
+            self.config.stage,
+            files.spec,
+            self._size(files),
+            may_measure=may_measure,
+            show=self.show,
+        )
+
+    def _balancer(self, joined: Joined, files: ModelFiles, directory: Directory) -> Balancer:
         async def prepare_order(span: Span) -> LoadOrder:
             return self._order(await self._prepare(span), span)
 
@@ -315,7 +317,6 @@ class Membership:
             self._max_blocks(files),
             self._size(files),
             directory,
-            announcer,
             prepare_order,
             has_room,
             Random(joined.peer.peer_id),  # noqa: S311 - spreads the nodes' checks

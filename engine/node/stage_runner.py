@@ -7,27 +7,20 @@ that began with them until those have gone elsewhere, so that no session breaks.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from engine import __version__
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, StageRefused, WorkerFailed
 from engine.core.plans import Span
-from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
+from engine.node.herald import Herald
 from engine.node.shift import Shift
-from engine.planner.announced import block_equivalents, block_times_of
-from engine.protocol.frames import ELEMENT_BYTES
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder
-from engine.swarm.announcer import Announcer
-from engine.swarm.peer import SwarmPeer
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +35,6 @@ ANNOUNCE_SPEED_S = 20.0
 COVER_LIMIT_S = 120.0
 """How long new blocks wait, loaded, for others to take over the old ones."""
 COVER_CHECK_S = 1.0
-PUBLISH_LIMIT_S = 30.0
 
 
 class Phase(Enum):
@@ -61,39 +53,17 @@ class StageRunner:
     def __init__(
         self,
         handler: StageHandler,
-        announcer: Announcer,
-        peer: SwarmPeer,
+        herald: Herald,
         order: LoadOrder,
-        max_blocks: int,
         clock: Clock,
         on_change: Callable[[], None],
-        *,
-        block_times: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        """Nothing happens before `start`.
-
-        Args:
-            handler: Serves the sessions.
-            announcer: Tells the swarm.
-            peer: Knows how we are reached.
-            order: What to load.
-            max_blocks: Blocks that fit here.
-            clock: For crashes that follow on each other.
-            on_change: Called when what `shoal status` shows has changed.
-            block_times: (`block_s`, `block_row_s`) of the announcement, until passes have told.
-        """
+        """`on_change` is called when what `shoal status` shows has changed."""
         self._handler = handler
-        self._announcer = announcer
-        self._peer = peer
+        self.herald = herald
         self.order = order
-        self.max_blocks = max_blocks
-        self.next_span: Span | None = None
-        """Blocks that we are about to hold instead."""
         self._clock = clock
         self._on_change = on_change
-        self.size = ModelSize.of(order.spec, ELEMENT_BYTES[order.dtype])
-        self._block_times = block_times
-        """Of whatever blocks we have held: they are all alike."""
         self._shift: Shift | None = None
         self._previous: LoadOrder | None = None
         """What was served before, until what replaced it is."""
@@ -131,7 +101,7 @@ class StageRunner:
             await self.stop(reason, Phase.PAUSED)
             return
         self._set(Phase.DRAINING, "Finishing running requests, then pausing.")
-        self._announcer.update(self.info(StageState.DRAINING))
+        self.announce(StageState.DRAINING)
 
         async def finish() -> None:
             await self._handler.drain()
@@ -147,7 +117,7 @@ class StageRunner:
         await _end(self._serving)
         self._retiring = self._serving = None
         self._set(phase, reason)
-        await self._announcer.withdraw()
+        await self.herald.withdraw()
 
     async def close(self) -> None:
         """Stop for good."""
@@ -158,48 +128,18 @@ class StageRunner:
 
     def announce(self, state: StageState, next_span: Span | None = None) -> StageInfo:
         """Tell the swarm what we are, and where we are going; returns what was said."""
-        self.next_span = next_span
-        info = self.info(state)
-        self._announcer.update(info)
-        return info
+        self.herald.next_span = next_span
+        return self.herald.tell(self.order.span, state)
 
-    def info(self, state: StageState) -> StageInfo:
-        """Our announcement."""
-        cost, span = self._handler.decode_cost, self.order.span
-        if cost.of(1):
-            self._block_times = block_times_of(cost.base_s, cost.row_s, span, self.size)
-        block_s, block_row_s = self._block_times
-        parts = block_equivalents(span, self.size)
-        step_s = parts * (block_s + block_row_s)
-        free, _ = self._handler.kv_tokens
-        return StageInfo(
-            peer=self._peer.peer_id,
-            span=span,
-            state=state,
-            kv_free_tokens=free.device,
-            kv_ram_free_tokens=free.ram,
-            decode_tokens_per_s=1 / step_s if step_s else 0.0,
-            decode_row_s=parts * block_row_s,
-            uplink_bytes_per_s=self._handler.uplink_bytes_per_s,
-            addresses=self._peer.announce_addresses(),
-            relay=self._peer.relays,
-            version=__version__,
-            max_blocks=self.max_blocks,
-            block_s=block_s,
-            block_row_s=block_row_s,
-            sessions=self._handler.num_sessions,
-            next_span=self.next_span,
-        )
+    def info(self) -> StageInfo | None:
+        """Our announcement as it is now; None while we have no part in the swarm."""
+        states = {Phase.ONLINE: StageState.ONLINE, Phase.LOADING: StageState.JOINING}
+        state = states.get(self.phase)
+        return None if state is None else self.herald.info(self.order.span, state)
 
     def overlay(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
-        """The swarm as the snapshot has it, with ourselves as we are now.
-
-        Announcements travel for seconds; about ourselves we know at once.
-        """
-        others = tuple(stage for stage in snapshot.stages if stage.peer != self._peer.peer_id)
-        states = {Phase.ONLINE: StageState.ONLINE, Phase.LOADING: StageState.JOINING}
-        own = (self.info(states[self.phase]),) if self.phase in states else ()
-        return replace(snapshot, stages=(*others, *own))
+        """The swarm as the snapshot has it, with ourselves as we are now."""
+        return self.herald.overlay(snapshot, self.info())
 
     # Moves ----------------------------------------------------------------------------------
 
@@ -213,6 +153,7 @@ class StageRunner:
         Raises:
             EngineError: We stay where we are; the text says why.
         """
+        self._check_online()
         shift = await self._as_move(self._bring_up(order, is_covered))
         old, self._shift, self.order = self._shift, shift, order
         self._handler.lead_with(order)
@@ -228,13 +169,18 @@ class StageRunner:
         Raises:
             EnginePaused: The person wants something else meanwhile.
         """
+        self._check_online()
         reason = f"Finishing running requests, then moving to blocks {order.span}."
         self._set(Phase.DRAINING, reason)
         self.announce(StageState.DRAINING, order.span)
         await self._as_move(self._handler.drain())
         await self.stop(f"Moving to blocks {order.span}.", Phase.LOADING)
-        self._previous, self.order, self.next_span = self.order, order, None
+        self._previous, self.order = self.order, order
         self.start()
+
+    def _check_online(self) -> None:
+        if self.phase is not Phase.ONLINE:
+            raise EnginePaused("The stage stopped serving before it could move.")
 
     async def _as_move(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Do a move's part, which a pause may end."""
@@ -269,9 +215,7 @@ class StageRunner:
     async def _retire(self, old: Shift) -> None:
         """Serve the old blocks until everybody knows the new ones, and its sessions are gone."""
         try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PUBLISH_LIMIT_S):
-                    await self._announcer.seen()
+            await self.herald.is_heard()
             await self._handler.retire(old.order)
         finally:
             await old.stop()
@@ -288,7 +232,7 @@ class StageRunner:
         while True:
             started_s = self._clock.monotonic_s()
             self._set(Phase.LOADING, f"Loading blocks {self.order.span}.")
-            self._announcer.update(self.info(StageState.JOINING))
+            self.announce(StageState.JOINING)
             try:
                 await self._serve_once()
             except EngineError as error:
@@ -320,7 +264,7 @@ class StageRunner:
             self._set(
                 Phase.LOADING, f"The compute process crashed; starting again in {backoff_s:.0f} s."
             )
-            self._announcer.update(self.info(StageState.JOINING))
+            self.announce(StageState.JOINING)
             await asyncio.sleep(backoff_s)
 
     async def _serve_once(self) -> None:
@@ -344,11 +288,12 @@ class StageRunner:
             if shift.serving.done():
                 await shift.serving  # raises what ended it
             if self.phase is Phase.ONLINE:
-                info, now_s = self.info(StageState.ONLINE), self._clock.monotonic_s()
+                info = self.herald.info(self.order.span, StageState.ONLINE)
+                now_s = self._clock.monotonic_s()
                 # Speeds can wait; room and ways to us cannot.
                 told = (info.kv_free_tokens, info.kv_ram_free_tokens, info.addresses, info.relay)
                 if told != announced or now_s >= due_s:
-                    self._announcer.update(info)
+                    self.herald.tell(self.order.span, StageState.ONLINE)
                     announced, due_s = told, now_s + ANNOUNCE_SPEED_S
             await asyncio.wait({shift.serving}, timeout=ANNOUNCE_CHANGES_S)
 
@@ -361,7 +306,7 @@ class StageRunner:
     async def _fail(self, reason: str) -> None:
         self._handler.close(EnginePaused(reason))
         self._set(Phase.FAILED, reason)
-        await self._announcer.withdraw()
+        await self.herald.withdraw()
 
     def _set(self, phase: Phase, reason: str) -> None:
         self.phase, self.reason = phase, reason

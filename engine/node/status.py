@@ -175,7 +175,8 @@ def _span_reason(membership: Membership, serving: Serving, stage: StageRunner) -
         reason = "This node is in no swarm, so it holds what fits."
     else:
         reason = serving.balancer.reason
-    return reason if stage.next_span is None else f"{reason} Moving to blocks {stage.next_span}."
+    next_span = stage.herald.next_span
+    return reason if next_span is None else f"{reason} Moving to blocks {next_span}."
 
 
 def _links(links: Links) -> tuple[LinkStatus, ...]:

@@ -27,7 +27,7 @@ from engine.core.errors import (
 )
 from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom
-from engine.core.plans import Route, Span
+from engine.core.plans import Span
 from engine.protocol.frames import Frame, Kind, Row, split_payload
 from engine.protocol.messages import (
     MAX_STATS_LINKS,
@@ -47,9 +47,10 @@ from engine.protocol.recovery import (
 )
 from engine.server.arrivals import RowsMissing, check_row
 from engine.server.pace import Pace, PassCost
-from engine.server.recovery import Recovery, refusal
+from engine.server.recovery import refusal
 from engine.server.scheduler import Work
 from engine.server.serving import Serving
+from engine.server.servings import Servings
 from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder, WorkerProcess
 from engine.swarm.links import Links
@@ -75,8 +76,7 @@ class StageHandler:
         self._clock = clock
         self._config = config
         self._closed_reason = EnginePaused("This stage is not serving now; try another one.")
-        self._servings: list[Serving] = []
-        """The first is the one that is announced."""
+        self._servings = Servings(links.local_peer)
         self.pace = Pace()
         links.on([Kind.OPEN], self._on_open)
         links.on([Kind.STEP], self._on_step)
@@ -93,15 +93,16 @@ class StageHandler:
     @property
     def kv_tokens(self) -> tuple[KvRoom, KvRoom]:
         """KV room in tokens, through the whole announced span: (free, total)."""
-        if not self._servings:
+        serving = self._servings.announced
+        if serving is None:
             return (KvRoom(0, 0), KvRoom(0, 0))
-        table = self._servings[0].table
-        return (table.free_tokens, table.total_tokens)
+        return (serving.table.free_tokens, serving.table.total_tokens)
 
     @property
     def decode_cost(self) -> PassCost:
         """Of a pass through the announced span."""
-        return self._servings[0].decode_cost if self._servings else PassCost()
+        serving = self._servings.announced
+        return PassCost() if serving is None else serving.decode_cost
 
     @property
     def uplink_bytes_per_s(self) -> float:
@@ -115,7 +116,7 @@ class StageHandler:
 
     def lead_with(self, order: LoadOrder) -> None:
         """Let these be the blocks that are announced, of those that are served."""
-        self._servings.sort(key=lambda serving: serving.order is not order)
+        self._servings.lead_with(order)
 
     async def drain(self) -> None:
         """Wait until the last session has ended or gone elsewhere, or for the limit; take no more."""
@@ -157,7 +158,7 @@ class StageHandler:
                     send=self._send,
                     fail=self._fail_row,
                 )
-                self._servings.append(serving)
+                self._servings.add(serving)
                 self._sessions_changed()
                 tasks.create_task(self._keep_house(serving))
                 tasks.create_task(self._watch(worker))
@@ -187,13 +188,15 @@ class StageHandler:
     def _on_open(self, peer: PeerId, frame: Frame) -> None:
         request = parse(frame, OpenRequest)
         try:
-            serving = self._serving_for(request.route())
+            if not self._servings:
+                raise self._closed_reason
+            serving = self._servings.for_route(request.route())
             others = [other for other in self._servings if other is not serving]
             self._supersede(serving, request, peer)
             names = {SessionId(sequence.session) for sequence in request.sequences}
             for other in others:
                 names -= set(other.table.superseded(request, peer))
-            if any(self._holder(name) in others for name in names):
+            if any(self._servings.holder(name) in others for name in names):
                 raise StageRefused("A session id of the request is in use already.")
             reused_tokens = serving.reuse.open(request, peer, self._clock.monotonic_s())
             for other in others:
@@ -210,21 +213,6 @@ class StageHandler:
         """Drop what a request opens anew."""
         self._end(serving, serving.table.drop(serving.table.superseded(request, owner)))
 
-    def _serving_for(self, route: Route) -> Serving:
-        """Who takes new sessions along a route; the one that refuses them where nobody holds it."""
-        if not self._servings:
-            raise self._closed_reason
-        willing = [serving for serving in self._servings if not serving.is_draining]
-        if not willing:
-            raise StageRefused("This stage is about to pause and takes no new requests.")
-        ours = [hop.span for hop in route.hops if hop.peer == self._links.local_peer]
-        fitting = (s for s in willing if any(s.table.span.covers(span) for span in ours))
-        return next(fitting, willing[0])
-
-    def _holder(self, session: SessionId) -> Serving | None:
-        """Who has a session."""
-        return next((s for s in self._servings if s.table.get(session) is not None), None)
-
     def _on_sessions(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Sessions)
         for serving in self._servings:
@@ -238,18 +226,15 @@ class StageHandler:
             self._reply(peer, refusal(frame, self._closed_reason))
         elif frame.kind is Kind.HOLD:
             held = parse(frame, HoldRequest)
-            self._recovery_of(held.sessions).hold(peer, held)
+            self._servings.recovery_of(held.sessions).hold(peer, held)
         elif frame.kind is Kind.ROUTE:
             led = parse(frame, RouteRequest)
-            self._recovery_of(each.session for each in led.sessions).route(peer, led)
+            self._servings.recovery_of(each.session for each in led.sessions).route(peer, led)
         else:
             replayed = parse(frame, ReplayRequest)
-            self._recovery_of(each.session for each in replayed.sessions).replay(peer, replayed)
-
-    def _recovery_of(self, sessions: Iterable[int]) -> Recovery:
-        """Whoever has these sessions; they are together, since they were opened together."""
-        holders = (self._holder(SessionId(session)) for session in sessions)
-        return next((h for h in holders if h is not None), self._servings[0]).recovery
+            self._servings.recovery_of(each.session for each in replayed.sessions).replay(
+                peer, replayed
+            )
 
     def _on_step(self, peer: PeerId, frame: Frame) -> None:
         started_s = self._clock.monotonic_s()
@@ -258,7 +243,7 @@ class StageHandler:
         for row, hidden in zip(frame.rows, parts, strict=True):
             ids = frame.ids[at : at + row.count]
             at += row.count
-            serving = self._holder(row.session)
+            serving = self._servings.holder(row.session)
             session = None if serving is None else serving.table.get(row.session)
             if serving is None or session is None:
                 continue  # closed meanwhile, or we have told its client that we serve no more
@@ -333,7 +318,7 @@ class StageHandler:
 
     def _fail_row(self, row: Row, code: str, reason: str) -> None:
         """End the session of a row that cannot be computed, unless the row is of no account now."""
-        serving = self._holder(row.session)
+        serving = self._servings.holder(row.session)
         session = None if serving is None else serving.table.get(row.session)
         if session is not None and session.attempt == row.attempt:
             self._drop((row.session,), code, reason)

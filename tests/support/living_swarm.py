@@ -17,6 +17,7 @@ from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.models.layout import read_spec
 from engine.node.balancer import Balancer, Policy
+from engine.node.herald import Herald
 from engine.node.membership import View
 from engine.node.stage_runner import Phase, StageRunner
 from engine.planner.rebalance import decide
@@ -139,9 +140,8 @@ class LivingSwarm:
         announcer = Announcer(place, QUICK, CLOCK, MEMBERSHIP, size[0], links.one_way_s)
         directory = Directory(place, QUICK, CLOCK, MEMBERSHIP, *size)
         view = View(directory, links)
-        stage = StageRunner(
-            handler, announcer, place, self._order(span), max_blocks, CLOCK, lambda: None
-        )
+        herald = Herald(handler, announcer, place, max_blocks, ModelSize.of(self.spec, 4))
+        stage = StageRunner(handler, herald, self._order(span), CLOCK, lambda: None)
         view.stage = stage
 
         async def prepare(span: Span) -> LoadOrder:
@@ -155,7 +155,6 @@ class LivingSwarm:
             max_blocks,
             ModelSize.of(self.spec, 4),
             directory,
-            announcer,
             prepare,
             has_room,
             Random(number),

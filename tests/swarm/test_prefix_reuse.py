@@ -255,7 +255,7 @@ async def test_chat_that_leaves_no_room_for_a_copy_is_still_reused(
 async def test_in_pages_a_chat_that_leaves_no_room_for_a_copy_is_computed_again(
     two: LocalSwarm, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = [stage.handler._servings[0].table for stage in two.stages]  # type: ignore[union-attr]
+    tables = [stage.handler._servings.announced.table for stage in two.stages]  # type: ignore[union-attr]
     for table in tables:
         monkeypatch.setattr(
             table, "in_pages", True
