@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
 from engine.localapi.running import Home
 
+# A shell that starts us in the background lets us ignore Ctrl-C, and what tests start would do so too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["SHOAL_MODELS"] = str(Home.from_environment().models_dir)
 
 

@@ -60,16 +60,15 @@ def test_quick_json_is_one_whole_profile_that_is_kept_and_plans_can_use(tmp_path
 
 
 def test_interrupting_ends_everything_and_keeps_nothing(tmp_path):
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command(), env=environment(tmp_path), stderr=subprocess.PIPE, text=True
-    )
-    try:
-        children = eventually(psutil.Process(process.pid).children, bool, 30)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            children = eventually(psutil.Process(process.pid).children, bool, 30)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=10)
+        finally:
+            process.kill()
     assert process.returncode == 1
     assert errors.splitlines()[-1] == "shoal: Interrupted."
     assert "Traceback" not in errors

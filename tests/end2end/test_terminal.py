@@ -150,7 +150,10 @@ def test_without_a_display_shoal_answers_and_stays_until_ctrl_c(backend, tmp_pat
         time.sleep(0.3)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        assert process.wait(LIMIT_S) == 0
+        try:
+            assert process.wait(LIMIT_S) == 0
+        finally:
+            process.kill()
 
 
 def test_a_reader_that_leaves_early_is_no_error_of_ours(backend, tmp_path):
