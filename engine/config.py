@@ -28,7 +28,7 @@ class ModelConfig(_Branch):
     """`starter`, a local directory, or a Hub id."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """`auto`: float32 on a CPU, bfloat16 on CUDA."""
-    device: str = "auto"
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[0-9]+)?)$")
     """`auto`, `cpu`, `cuda`, `cuda:1` …"""
 
 

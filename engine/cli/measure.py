@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from typing import Final
 
 from engine import config
@@ -21,7 +22,7 @@ from engine.localapi.schema import MeasureRequest
 from engine.models.known import known_spec, starter_spec
 from engine.node import compute
 from engine.profiler import profile
-from engine.profiler.cache import read
+from engine.profiler.cache import read, save
 from engine.profiler.compute import Show
 from engine.profiler.profile import Subject
 from engine.swarm import invites
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
         _spec(args, settings, home), machine.device, machine.dtype_name, settings.stage.threads
     )
     known = asyncio.run(_still_good(home, subject)) if args.cached else None
+    is_new = known is None
     if known is None:
         with ProgressLine() as line:
 
@@ -81,6 +83,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         for text in lines(known):
             print(printable(text))
+    if is_new:  # after it is printed: a full disk must not lose a minute's work
+        sys.stdout.flush()
+        save(home, known)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Measure this machine: every part in turn, then one value that is kept.
+"""Measure this machine: every part in turn, then one value.
 
 `cached` says what is known, `current` measures only where that no longer holds, `measure` always
 does. None of them loads torch; the blocks run in a process of their own (`profiler.compute`).
@@ -37,7 +37,7 @@ from engine.profiler.fit import exactly, quantity
 from engine.profiler.gpus import Gpu, bare, gpu_of
 from engine.profiler.hardware import Hardware, cpu_busy_share, cpu_frequency_hz, hardware
 
-__all__ = ["Subject", "cached", "current", "measure", "measure_quick"]
+__all__ = ["Subject", "cached", "current", "measure"]
 
 NO_NETWORK: Final = NetworkMeasurement(note="No line was measured.")
 _ELEMENT_BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -64,10 +64,10 @@ async def measure(
     network: NetworkMeasurement = NO_NETWORK,
     clock: Clock | None = None,
 ) -> MeasuredProfile:
-    """Measure everything and keep it; cancelling ends it at once and leaves nothing behind.
+    """Measure everything; cancelling ends it at once and leaves nothing behind.
 
     Args:
-        home: Where it is kept, and whose disk is measured.
+        home: Whose disk is measured.
         subject: What shall be computed.
         show: Told what is being measured and how much is done, 0 to 1.
         quick: Under ten seconds instead of under a minute; wider spreads.
@@ -75,7 +75,7 @@ async def measure(
         clock: For the date.
 
     Raises:
-        ResourceError: Too little memory for a single block, or nowhere to keep the result.
+        ResourceError: Too little memory for a single block.
         ModelError: The model's family is not supported.
         WorkerFailed: The measuring process ended unexpectedly.
     """
@@ -139,26 +139,28 @@ async def measure(
         ),
         took_s=took.rounded(),
     )
-    await asyncio.to_thread(save, home, profile)
     show("done", 1.0)
     return profile
-
-
-async def measure_quick(
-    home: Home, subject: Subject, show: Show = lambda what, share: None
-) -> MeasuredProfile:
-    """`measure`, in a few seconds and without the network."""
-    return await measure(home, subject, show, quick=True)
 
 
 async def current(
     home: Home, subject: Subject, show: Show = lambda what, share: None
 ) -> MeasuredProfile:
-    """What is known of this machine, measured quickly where nothing is or it no longer holds."""
+    """What is known of this machine; where nothing is or it no longer holds, measured and kept.
+
+    Quickly, and without the network.
+
+    Raises:
+        ResourceError: Too little memory for a single block, or nowhere to keep the result.
+        ModelError: The model's family is not supported.
+        WorkerFailed: The measuring process ended unexpectedly.
+    """
     known = await asyncio.to_thread(cached, home)
     if known is not None and not await reason_for(known, subject):
         return known
-    return await measure_quick(home, subject, show)
+    profile = await measure(home, subject, show, quick=True)
+    await asyncio.to_thread(save, home, profile)
+    return profile
 
 
 async def reason_for(known: MeasuredProfile | None, subject: Subject) -> str:

@@ -74,3 +74,16 @@ def test_interrupting_ends_everything_and_keeps_nothing(tmp_path):
     assert "Traceback" not in errors
     assert gone(children, 5) == []
     assert not Home.under(tmp_path).profile_file.exists()
+
+
+def test_what_cannot_be_kept_is_printed_nevertheless(tmp_path):
+    Home.under(tmp_path).profile_file.parent.write_text("a file where the directory should be")
+    done = subprocess.run(
+        command("--quick", "--json", "--no-network"),
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert MeasuredProfile.model_validate_json(done.stdout).quick
+    assert "could not be kept" in done.stderr.splitlines()[-1]

@@ -152,3 +152,8 @@ def test_doctor_finds_the_running_engine(backend, capsys):
     assert {"Python", "torch", "Packages", "Window", "p2pd", "Clock", "Disk", "Port"} <= set(checks)
     for check in checks.values():
         assert (check["level"] == "ok") == (check["advice"] == "")
+
+
+def test_device_that_does_not_exist_is_refused_by_name(capsys):
+    assert main(["measure", "--device", "gpu0"]) == 1
+    assert capsys.readouterr().err.startswith("shoal: The setting model.device is wrong")
