@@ -35,6 +35,7 @@ from engine.core.errors import ConfigError
 from engine.core.ids import PeerId
 from engine.core.profiles import Calibration, ModelSize, NetworkMatrix, NodeProfile, Objective
 from engine.models.known import known_spec
+from engine.planner.announced import MIN_BLOCK_S
 
 MAX_FILE_BYTES: Final = 16 << 20
 _USUAL_ELEMENT_BYTES: Final = 2
@@ -130,8 +131,14 @@ def _checked(document: NodesDocument, models_dir: Path) -> NodesFile:
         node.profile(peer, model) for peer, node in zip(peers, document.nodes, strict=True)
     )
     for index, profile in enumerate(profiles):
-        if min(profile.uplink_bytes_per_s, profile.downlink_bytes_per_s) <= 0:
-            raise ValueError(f"nodes.{index}.uplink_bytes_per_s or downlink is wrong: it is 0.")
+        for field in ("uplink_bytes_per_s", "downlink_bytes_per_s"):
+            if getattr(profile, field) <= 0:
+                raise ValueError(f"nodes.{index}.{field} is wrong: it should be greater than 0.")
+        if profile.pass_overhead_s + profile.block.mlp.of(1) < MIN_BLOCK_S:
+            raise ValueError(
+                f"nodes.{index}.block.mlp is wrong: no machine computes a block in less than a "
+                "microsecond."
+            )
     return NodesFile(
         model,
         profiles,

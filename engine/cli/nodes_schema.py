@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+)
 
 from engine.core.ids import PeerId
 from engine.core.profiles import (
@@ -55,7 +63,15 @@ _Rate = Annotated[float, Field(gt=0, le=_FASTEST_BYTES_PER_S, allow_inf_nan=Fals
 _Speed = Annotated[float, Field(ge=0, le=_FASTEST_BYTES_PER_S, allow_inf_nan=False), _plain("B/s")]
 _Watts = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False), _plain("W")]
 _Euros = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False), _plain("EUR/h")]
-_Name = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+def _printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("it must be one line without control characters")
+    return name
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)]
 _Tokens = Annotated[int, Field(ge=0, le=10**8)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from engine.core.errors import PlanInfeasible
@@ -98,7 +99,8 @@ def _row(time_ms: float, longest_ms: float, ink: str = "█") -> str:
 
 
 def _mark(plan: Plan, part: str) -> str:
-    return _MARK if plan.bottleneck.partition(" (")[0].endswith(f"the {part}") else ""
+    binding = re.sub(r" \(\d+%\)$", "", plan.bottleneck)
+    return _MARK if binding.endswith(f"the {part}") else ""
 
 
 def _seconds(time_s: float) -> str:

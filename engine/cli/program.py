@@ -11,6 +11,7 @@ from typing import Final
 
 from engine import __version__
 from engine.cli import bench, chat, doctor, engine, measure, pause, plan, start, status, swarm
+from engine.cli.terminal import printable, say
 from engine.core.errors import EngineError
 from engine.localapi.launch import ERROR_PREFIX
 
@@ -52,10 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EngineError as error:
         if debug:
             traceback.print_exc()
-        print(f"{ERROR_PREFIX}{error}", file=sys.stderr)
+        say(printable(f"{ERROR_PREFIX}{error}"))
         return FAILED
     except KeyboardInterrupt:
-        print(f"{ERROR_PREFIX}Interrupted.", file=sys.stderr)
+        say(f"{ERROR_PREFIX}Interrupted.")
         return FAILED
     except BrokenPipeError:
         # The reader of our output has left (`shoal chat … | head`); Python must not complain again

@@ -177,7 +177,7 @@ def ram_tokens(
     Returns:
         `inf` where the span does not fit.
     """
-    room = profile.memory_bytes - fixed_bytes - span_lengths * float(model.block_bytes)
+    room = float(profile.memory_bytes) - fixed_bytes - span_lengths * float(model.block_bytes)
     token_bytes = span_lengths * (float(model.kv_bytes_per_token) * work.batch_size)
     capacity = work.capacity_tokens
     moved = np.ceil(np.maximum(0.0, capacity * token_bytes - room) / np.maximum(token_bytes, 1.0))

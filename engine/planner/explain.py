@@ -217,6 +217,8 @@ def _drafting(done: Account, fleet: Fleet, model: ModelSize) -> Iterator[Term]:
         sum(times.pass_s for times in done.times) / num / compute_s,
         work.draft_s / num,
     )
+    if not math.isfinite(needed):
+        return  # the mean of uneven stages says nothing: these gain where they are bound by load
     yield Term(
         "break-even line",
         needed / 1e6,
@@ -227,7 +229,7 @@ def _drafting(done: Account, fleet: Fleet, model: ModelSize) -> Iterator[Term]:
 
 
 def _left_out(done: Account, fleet: Fleet) -> Iterator[Term]:
-    """What speaks against each machine without blocks: its nearest way in, and its speed."""
+    """What speaks against each machine without blocks: its speed, and its nearest way in."""
     used = [fleet.peers.index(stage.peer) for stage in done.stages]
     slowest_s = max(
         times.pass_s / len(stage.span) for times, stage in zip(done.times, done.stages, strict=True)
@@ -236,15 +238,21 @@ def _left_out(done: Account, fleet: Fleet) -> Iterator[Term]:
         if place in used:
             continue
         detour_s = float(fleet.delay_s[used, place].min() + fleet.delay_s[place, used].min())
+        if math.isfinite(detour_s):
+            more = (
+                f"its lines' delays and a pass would add {_ms(detour_s + profile.pass_overhead_s)}"
+            )
+        else:
+            more = "it and the stages do not reach each other"
         one_s = block_s(
             profile, float(done.work.later_tokens), done.work.cached_tokens, 0.0, overlapping=True
         )
         yield Term(
             f"{profile.peer}: left out",
-            1e3 * (detour_s + profile.pass_overhead_s),
+            1e3 * one_s,
             "ms",
-            f"what its lines' delays and a pass would add at least; a block takes {_ms(one_s)} there,"
-            f" at most {_ms(slowest_s)} in the plan, and it has {_gb(profile.memory_bytes)}",
+            f"a block there, at most {_ms(slowest_s)} in the plan; {more}, and it has "
+            f"{_gb(profile.memory_bytes)}",
         )
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from engine.core.errors import PlanInfeasible
 from engine.core.profiles import ModelSize, Objective
-from engine.planner.costs import Work, ends_bytes
+from engine.planner.costs import Work, ends_bytes, workspace_bytes
 from engine.planner.fleet import Fleet
 from engine.planner.flow import Form
 from engine.planner.order import solve
 from engine.planner.tables import question
+
+_ENDLESS_BYTES: Final = 1 << 60
+_HALVINGS: Final = 10
+"""What is missing is found to a thousandth of what is needed."""
 
 
 def why_infeasible(fleet: Fleet, model: ModelSize, objective: Objective) -> PlanInfeasible:
@@ -25,23 +30,51 @@ def why_infeasible(fleet: Fleet, model: ModelSize, objective: Objective) -> Plan
         objective: What was asked.
     """
     if not len(fleet):
-        return PlanInfeasible(
-            "There is no machine to plan for; name at least one.",
-            constraint="nodes",
-            hint="Name at least one machine.",
-        )
+        return _refusal("nodes", "There is no machine to plan for", "name at least one.")
     asked = replace(objective, batch_size=objective.batch_size or 1)
-    linked = replace(fleet, delay_s=np.zeros_like(fleet.delay_s))
-    if _fits(linked, model, asked):
+    fast = replace(fleet, bytes_per_s=np.full_like(fleet.bytes_per_s, np.inf))
+    if _fits(fast, model, asked):
+        return _refusal(
+            "lines",
+            "The lines between the machines are so slow that hidden states would be under way for "
+            "more than a quarter of an hour",
+            "use faster lines, or fewer machines with more memory.",
+        )
+    near = replace(fast, delay_s=np.zeros_like(fleet.delay_s))
+    if _fits(near, model, asked):
         return _unreachable(fleet)
-    if _fits(linked, model, replace(asked, prompt_tokens=0, new_tokens=0, context_tokens=0)):
-        return _no_room_for_cache(linked, model, asked)
-    return _no_room_for_weights(fleet, model)
+    if not _fits(_roomier(near, _ENDLESS_BYTES), model, asked):
+        return _refusal(
+            "compute",
+            "However the blocks are shared out, some machine would compute for more than a quarter "
+            "of an hour in every step",
+            "use faster machines, more of them, or a smaller batch.",
+        )
+    # What helps must help on the real lines, too, unless these are a problem of their own.
+    real = fleet if _fits(_roomier(fleet, _ENDLESS_BYTES), model, asked) else near
+    weights = replace(asked, batch_size=1, prompt_tokens=0, new_tokens=0, context_tokens=0)
+    if _fits(near, model, weights):
+        return _no_room_for_cache(real, model, asked)
+    return _no_room_for_weights(real, model, asked)
+
+
+def _refusal(constraint: str, why: str, what_helps: str) -> PlanInfeasible:
+    hint = what_helps[0].upper() + what_helps[1:]
+    return PlanInfeasible(f"{why}; {what_helps}", constraint=constraint, hint=hint)
 
 
 def _fits(fleet: Fleet, model: ModelSize, objective: Objective) -> bool:
     work = Work.of(objective, objective.batch_size, 1)
     return solve(question(fleet, model, work, form=Form.SUM)) is not None
+
+
+def _roomier(fleet: Fleet, more_bytes: int) -> Fleet:
+    """The same with so much more memory on each machine."""
+    profiles = tuple(
+        replace(profile, memory_bytes=profile.memory_bytes + more_bytes)
+        for profile in fleet.profiles
+    )
+    return replace(fleet, profiles=profiles)
 
 
 def _unreachable(fleet: Fleet) -> PlanInfeasible:
@@ -50,11 +83,10 @@ def _unreachable(fleet: Fleet) -> PlanInfeasible:
         for one, other in np.argwhere(~np.isfinite(fleet.delay_s))
     ]
     named = ", ".join(apart[:4]) + (f" and {len(apart) - 4} more pairs" if len(apart) > 4 else "")
-    return PlanInfeasible(
-        f"The machines have room for the model, but no ring of them hangs together: {named}; "
-        "connect them, or add a machine that reaches both sides.",
-        constraint="reachability",
-        hint="Connect these machines, or add one that reaches both sides.",
+    return _refusal(
+        "reachability",
+        f"The machines have room for the model, but no ring of them hangs together: {named}",
+        "connect these machines, or add one that reaches both sides.",
     )
 
 
@@ -68,43 +100,53 @@ def _no_room_for_cache(fleet: Fleet, model: ModelSize, objective: Objective) -> 
         lambda size: _fits(fleet, model, replace(objective, batch_size=size)),
     )
     ways = []
-    if context:
-        ways.append(f"a context of at most {context} tokens")
+    if context >= objective.prompt_tokens + objective.new_tokens:
+        ways.append(f"ask for a context of at most {context} tokens")
     if rows:
-        ways.append(f"a batch of at most {rows}")
-    total = (
-        objective.batch_size
-        * objective.context_tokens
-        * model.kv_bytes_per_token
-        * model.num_blocks
-    )
-    hint = f"Ask for {' or '.join(ways)}" if ways else "Ask for less context"
-    hint += ", or add memory: to the machines, in RAM for a share of the cache, or by another one."
-    return PlanInfeasible(
+        ways.append(f"ask for a batch of at most {rows}")
+    ways.append(_more_memory(fleet, model, objective))
+    total = _cache_bytes(model, objective)
+    return _refusal(
+        "cache",
         f"The weights fit, but the cache does not: {objective.batch_size} rows of "
-        f"{objective.context_tokens} tokens take {_size(total)} beside them. {hint}",
-        constraint="cache",
-        hint=hint,
+        f"{objective.context_tokens} tokens take {_size(total)} beside them",
+        ", or ".join(ways),
     )
 
 
-def _no_room_for_weights(fleet: Fleet, model: ModelSize) -> PlanInfeasible:
-    ends = ends_bytes(model, is_first=True, is_last=True)
-    need = model.num_blocks * model.block_bytes + ends
+def _no_room_for_weights(fleet: Fleet, model: ModelSize, objective: Objective) -> PlanInfeasible:
+    need = _weight_bytes(model)
     have = sum(profile.memory_bytes for profile in fleet.profiles)
-    if need > have:
-        hint = f"Add machines with at least {_size(need - have)}, or allow more memory."
-    else:
-        hint = (
-            "The room is split so that too few whole blocks, or the first and last stage's tables, "
-            "fit; allow some machines more memory."
-        )
-    return PlanInfeasible(
+    but = "" if need > have else ", but split so that whole blocks and a pass's values do not fit"
+    return _refusal(
+        "memory",
         f"The model's weights take {_size(need)}, and the machines together allow "
-        f"{_size(have)}. {hint}",
-        constraint="memory",
-        hint=hint,
+        f"{_size(have)}{but}",
+        _more_memory(fleet, model, objective),
     )
+
+
+def _more_memory(fleet: Fleet, model: ModelSize, objective: Objective) -> str:
+    """What each machine would have to allow beyond what it does, so that all fits; rounded up."""
+    workspace = workspace_bytes(model, objective.batch_size)
+    low, high = 0, _weight_bytes(model) + _cache_bytes(model, objective) + workspace
+    for _ in range(_HALVINGS):
+        middle = (low + high) // 2
+        if _fits(_roomier(fleet, middle), model, objective):
+            high = middle
+        else:
+            low = middle
+    unit, name = (10**8, "GB") if high >= 10**9 else (10**5, "MB")
+    return f"allow each machine at least {-(-high // unit) / 10:g} {name} more memory, or add machines."
+
+
+def _weight_bytes(model: ModelSize) -> int:
+    return model.num_blocks * model.block_bytes + ends_bytes(model, is_first=True, is_last=True)
+
+
+def _cache_bytes(model: ModelSize, objective: Objective) -> int:
+    tokens = objective.batch_size * objective.context_tokens
+    return tokens * model.kv_bytes_per_token * model.num_blocks
 
 
 def _most(below: int, fits: Callable[[int], bool]) -> int:

@@ -75,11 +75,11 @@ def test_json_is_one_object_with_the_fixed_keys(planned):
 
 def test_picture_shows_every_stage_and_marks_the_bottleneck(planned):
     file = changed("nodes.1.memory_bytes", 700_000_000)
-    file["nodes"][0]["memory_bytes"] = 700_000_000
+    file["nodes"][0] |= {"memory_bytes": 700_000_000, "peer": "ada (home)"}
     code, out, _ = planned(file, "--batch", "16", "--explain")
     picture = out.partition("\n\n")[0]
     assert code == 0
-    assert "ada" in picture
+    assert "ada (home)" in picture
     assert "bob" in picture
     assert picture.count("◀ bottleneck") == 1
     assert "s uplink)" in out
@@ -131,6 +131,7 @@ def test_what_does_not_fit_is_said_and_fails(planned):
         ("nodes.0.head", ..., "nodes.0.head is missing"),
         ("nodes.0.watts", 100, "nodes.0.watts is no field that we know"),
         ("nodes.0.uplink_bytes_per_s", 0, "nodes.0.uplink_bytes_per_s is wrong"),
+        ("nodes.0.peer", "ada\x1b[2J", "nodes.0.peer is wrong: it must be one line"),
         ("nodes.1.peer", "ada", "nodes.peer is wrong: ada is there 2 times"),
         ("nodes", [], "nodes is wrong"),
         ("network", ..., "network is missing"),
@@ -156,6 +157,39 @@ def test_wrong_field_is_named_in_one_sentence(planned, where, value, said):
     assert (code, out) == (1, "")
     assert err.startswith(f"shoal: In NODES.json, {said}")
     assert err.count("\n") == 1
+
+
+def test_machine_that_takes_no_time_is_no_machine(planned):
+    free = {"base_s": 0, "unit_s": 0}
+    file = changed("nodes.1.block.mlp", free)
+    file["nodes"][1]["pass_overhead_s"] = 0
+    assert planned(file)[2].startswith(
+        "shoal: In NODES.json, nodes.1.block.mlp is wrong: no machine"
+    )
+
+
+def test_measured_machine_may_be_absurd_but_no_plan_is(planned):
+    measured = {**json.loads(measured_profile().model_dump_json()), "peer": "bob"}
+    file = changed("nodes.1", measured)
+    measured["memory_bytes"]["value"] = 1e300
+    assert planned(file, "--json")[0] == 0
+    measured["uplink_bytes_per_s"] = {"value": 0, "spread": 0, "unit": "B/s"}
+    assert "nodes.1.uplink_bytes_per_s is wrong" in planned(file)[2]
+
+
+def test_what_other_peoples_files_hold_cannot_drive_the_terminal(planned):
+    assert "\x1b" not in planned(changed("nodes.0.\x1b[2J", 1))[2]
+
+
+def test_json_has_no_infinities_where_a_machine_is_out_of_reach(planned):
+    file = changed("network.delay_s", [[0, 0.01, None], [0.01, 0, 0.01], [0.01, None, 0]])
+    file["nodes"].append({"peer": "eve", **NODE})
+    code, out, _ = planned(file, "--json", "--explain", "--batch", "1")
+    facts = json.loads(out, parse_constant=pytest.fail)
+    assert code == 0
+    why = {term["what"]: term["why"] for term in facts["terms"]}
+    assert facts["left_out"]
+    assert any("do not reach" in why[f"{peer}: left out"] for peer in facts["left_out"])
 
 
 def test_file_that_is_none_says_so(planned, capsys, tmp_path):

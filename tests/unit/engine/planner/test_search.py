@@ -197,9 +197,17 @@ class TestInfeasible:
         assert self.refusal([]).constraint == "nodes"
 
     def test_too_little_memory_for_the_weights_says_how_much_is_missing(self):
-        refused = self.refusal([node_profile("a", memory_bytes=50_000_000)])
+        few = [node_profile(peer, memory_bytes=30_000_000) for peer in "ab"]
+        refused = self.refusal(few)
         assert refused.constraint == "memory"
-        assert "40 MB" in refused.hint
+        missing = float(refused.hint.partition("at least ")[2].partition(" MB")[0]) * 1e6
+        helped = [
+            replace(node, memory_bytes=int(node.memory_bytes + share * missing))
+            for share in (0.98, 1.0)
+            for node in few
+        ]
+        assert self.refusal(helped[:2])
+        assert plan(helped[2:], network_matrix("ab"), model_size(), BATCH)
 
     def test_too_long_a_context_says_which_one_fits(self):
         nodes = [node_profile("a", memory_bytes=200_000_000)]
@@ -209,6 +217,19 @@ class TestInfeasible:
         asked = replace(BATCH, context_tokens=fits)
         assert plan(nodes, network_matrix("a"), model_size(), asked)
         assert self.refusal(nodes, replace(BATCH, context_tokens=fits + 1))
+
+    def test_context_that_does_not_hold_the_request_is_not_proposed(self):
+        nodes = [node_profile("a", memory_bytes=150_000_000)]
+        asked = replace(BATCH, prompt_tokens=90_000, context_tokens=100_000)
+        hint = self.refusal(nodes, asked).hint
+        assert "context" not in hint
+        assert "batch of at most" in hint or "more memory" in hint
+
+    def test_what_is_too_slow_is_not_taken_for_too_little_memory(self):
+        halves = [node_profile(peer, memory_bytes=ROOM_FOR_HALF) for peer in "ab"]
+        slow = [replace(node, uplink_bytes_per_s=1.0) for node in halves]
+        assert self.refusal(slow).constraint == "lines"
+        assert self.refusal([node_profile("a", mlp=(1000.0, 0.0))]).constraint == "compute"
 
     def test_machines_that_cannot_reach_each_other(self):
         nodes = [node_profile(peer, memory_bytes=120_000_000) for peer in "ab"]
