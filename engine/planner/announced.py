@@ -13,6 +13,7 @@ from math import inf
 from engine.core.plans import Span
 from engine.core.profiles import BlockTimes, LinearTime, ModelSize, NetworkMatrix, NodeProfile
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.planner.costs import PREFILL_CHUNK_TOKENS, workspace_bytes
 from engine.planner.distances import Distances
 from engine.planner.routing import UNKNOWN_BLOCK_S
 
@@ -70,6 +71,7 @@ def profile(stage: StageInfo, size: ModelSize, kv_tokens: int = 0) -> NodeProfil
         pass_overhead_s=0.0,
         memory_bytes=size.embedding_bytes
         + size.head_bytes
+        + workspace_bytes(size, PREFILL_CHUNK_TOKENS)
         + max_blocks * (size.block_bytes + kv_tokens * size.kv_bytes_per_token),
         ram_bytes=0,
         uplink_bytes_per_s=stage.uplink_bytes_per_s or inf,

@@ -14,7 +14,8 @@ from engine.core.ids import PeerId
 from engine.core.profiles import NetworkMatrix, NodeProfile
 
 _SLOWEST: Final = 1e-6
-"""Bytes per second of a codec that a machine does not have."""
+"""Bytes per second: of a codec that a machine does not have, and of a line at least, since rates may
+come from strangers and be divided by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Fleet:
         return cls(
             ordered,
             delays[pick],
-            np.minimum(lines[pick], np.minimum(up[:, None], down[None, :])),
+            np.maximum(np.minimum(lines[pick], np.minimum(up[:, None], down[None, :])), _SLOWEST),
             1 / np.maximum(encode, _SLOWEST),
             1 / np.maximum(decode, _SLOWEST),
         )

@@ -5,13 +5,15 @@ from math import inf
 
 import pytest
 
+from engine.core.errors import PlanInfeasible
 from engine.core.ids import PeerId
-from engine.core.plans import Span
-from engine.core.profiles import ModelSize
-from engine.core.snapshot import StageState
+from engine.core.plans import Plan, Span
+from engine.core.profiles import ModelSize, Objective
+from engine.core.snapshot import StageInfo, StageState
 from engine.planner.announced import announced, as_intended, block_times_of, profile, summary
 from engine.planner.distances import RELAY_S, UNKNOWN_LINK_S
 from engine.planner.routing import UNKNOWN_BLOCK_S
+from engine.planner.search import plan
 from tests.support.builders import snapshot, stage_info
 
 A, B, C, D = (PeerId(name) for name in "ABCD")
@@ -47,11 +49,17 @@ def test_last_stage_is_not_thought_slow_for_its_head() -> None:
 
 
 def test_node_takes_as_many_blocks_as_it_says_whatever_room_the_plan_promises() -> None:
-    for kv_tokens in (0, 4096):
-        made = profile(stage_info("A", 0, 10, max_blocks=12), SIZE, kv_tokens)
-        per_block = SIZE.block_bytes + kv_tokens * SIZE.kv_bytes_per_token
-        room = made.memory_bytes - SIZE.embedding_bytes - SIZE.head_bytes
-        assert room // per_block == 12
+    asked = Objective(batch_size=8, context_tokens=2048)
+    half = stage_info("A", 0, 10, max_blocks=15)
+
+    def planned(*stages: StageInfo) -> Plan:
+        return plan(*announced(snapshot(30, *stages), SIZE, 8 * 2048), SIZE, asked)
+
+    found = planned(half, stage_info("B", 0, 10, max_blocks=15))
+    assert [len(stage.span) for stage in found.stages] == [15, 15]
+    assert planned(stage_info("A", 0, 10, max_blocks=30)).stages[0].span == Span(0, 30)
+    with pytest.raises(PlanInfeasible):
+        planned(half, stage_info("B", 0, 10, max_blocks=14))
 
 
 def test_node_that_says_little_or_lies_grossly_gets_numbers_to_reckon_with() -> None:
@@ -61,6 +69,10 @@ def test_node_that_says_little_or_lies_grossly_gets_numbers_to_reckon_with() -> 
     assert silent.uplink_bytes_per_s == inf
     liar = profile(stage_info("A", 0, 10, block_s=1e-300), SIZE)
     assert liar.block.mlp.of(1) == pytest.approx(1e-6)
+    choked = snapshot(30, *(stage_info(n, 0, 15, uplink_bytes_per_s=5e-324) for n in "AB"))
+    with pytest.raises(PlanInfeasible) as refused:
+        plan(*announced(choked, SIZE, 8 * 2048), SIZE, Objective(batch_size=8))
+    assert refused.value.constraint == "lines"
 
 
 def test_lines_are_as_the_sender_measured_them_else_the_receiver_else_assumed() -> None:
