@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.core.ids import PeerId
 from engine.core.plans import Route
 from engine.core.snapshot import SwarmSnapshot
-from engine.planner.distances import UNKNOWN_LINK_S
+from engine.planner.distances import Distances
 from engine.planner.flow import StageTimes, step_s
 from engine.planner.routing import UNKNOWN_BLOCK_S
 
@@ -71,11 +71,13 @@ def hop_costs(
     Args:
         route: Its stages in order.
         snapshot: Their announcements.
-        link_s: One-way time from here to each, which stands for those between them.
+        link_s: One-way time from here to each, for lines that no stage has measured.
         row_bytes: Hidden states of one row on the wire.
     """
     costs = []
-    for hop in route.hops:
+    distances = Distances(snapshot, link_s)
+    for index, hop in enumerate(route.hops):
+        after = route.hops[(index + 1) % len(route.hops)].peer
         stage = snapshot.stage(hop.peer)
         share = len(hop.span) / len(stage.span) if stage is not None else 1.0
         if stage is None or not stage.decode_tokens_per_s:
@@ -90,7 +92,7 @@ def hop_costs(
             HopCost(
                 base_s,
                 row_s,
-                link_s.get(hop.peer, UNKNOWN_LINK_S) if len(route.hops) > 1 else 0.0,
+                distances.to(hop.peer, after)[0] if len(route.hops) > 1 else 0.0,
                 0.0 if is_last or not rate else row_bytes / rate,
             )
         )

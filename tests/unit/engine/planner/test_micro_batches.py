@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.planner.micro_batches import HopCost, choose_micro_batches, cycle_s
+from engine.core.ids import PeerId
+from engine.core.plans import Hop, Route, Span
+from engine.planner.micro_batches import HopCost, choose_micro_batches, cycle_s, hop_costs
+from tests.support.builders import snapshot, stage_info
 
 
 def ring(num: int, *, base_s=0.0, row_s=0.0, delay_s=0.0, line_row_s=0.0) -> list[HopCost]:
@@ -60,6 +65,15 @@ def test_a_slow_line_is_kept_busy():
     number = choose_micro_batches(hops, 32)
     assert number >= 3
     assert cycle_s(hops, 32, number) < 0.8 * cycle_s(hops, 32, 1)
+
+
+def test_lines_between_stages_count_as_these_have_measured_them():
+    both = Route((Hop(PeerId("A"), Span(0, 2)), Hop(PeerId("B"), Span(2, 4))))
+    seen = snapshot(4, stage_info("A", 0, 2), stage_info("B", 2, 4))
+    seen = replace(seen, link_s={PeerId("A"): {PeerId("B"): 0.2}})
+    there, back = hop_costs(both, seen, {PeerId("A"): 0.01, PeerId("B"): 0.01}, 64)
+    assert (there.delay_s, back.delay_s) == (0.2, 0.2)
+    assert hop_costs(both, snapshot(4), {PeerId("A"): 0.01}, 64)[1].delay_s == 0.01
 
 
 def test_a_single_sequence_is_not_cut():
