@@ -19,6 +19,8 @@ from engine.core.reach import LinkPath, Reach
 USUAL_MEMORY_SHARE: Final = 0.6
 """Of the memory that was free: what weights and cache may take unless the volunteer says otherwise."""
 
+_MOST: Final = 1e18
+"""Of anything, in any unit: no file may make plans overflow."""
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Size = Annotated[int, Field(ge=1, lt=1 << 53)]
 
@@ -30,7 +32,7 @@ class _Value(BaseModel):
 class Quantity(_Value):
     """One measured value."""
 
-    value: _Number = Field(ge=0)
+    value: _Number = Field(ge=0, le=_MOST)
     spread: _Number = Field(ge=0)
     """About one standard deviation: robust for repeated samples, the standard error for a fit."""
     unit: str = Field(max_length=32)
@@ -96,7 +98,7 @@ class MeasuredModel(_Value):
 
     name: str
     hidden_size: _Size
-    element_bytes: _Size
+    element_bytes: int = Field(ge=1, le=8)
     block_parameters: _Size
     head_parameters: _Size
     kv_elements_per_token: _Size

@@ -171,8 +171,14 @@ def test_machine_that_takes_no_time_is_no_machine(planned):
 def test_measured_machine_may_be_absurd_but_no_plan_is(planned):
     measured = {**json.loads(measured_profile().model_dump_json()), "peer": "bob"}
     file = changed("nodes.1", measured)
-    measured["memory_bytes"]["value"] = 1e300
+    measured["memory_bytes"]["value"] = 1e18
     assert planned(file, "--json")[0] == 0
+    measured["memory_bytes"]["value"] = 1e300
+    assert "nodes.1.memory_bytes.value is wrong" in planned(file)[2]
+    measured["memory_bytes"]["value"] = 1e9
+    measured["model"]["element_bytes"] = 10**15
+    assert "nodes.1.model.element_bytes is wrong" in planned(file)[2]
+    measured["model"]["element_bytes"] = 4
     measured["uplink_bytes_per_s"] = {"value": 0, "spread": 0, "unit": "B/s"}
     assert "nodes.1.uplink_bytes_per_s is wrong" in planned(file)[2]
 
