@@ -193,7 +193,6 @@ def _times(
             work.cached_tokens,
             share_in_ram(stage, work),
             is_last=is_last,
-            overlapping=work.overlapping,
         )
         owed_s = len(stage.span) * profile.block.prefill_row_s * work.owed_tokens
         hop = (place, places[(index + 1) % len(stages)])

@@ -2,8 +2,8 @@
 
 [BB] eq. 1–3 with what the paper leaves out: the ends' weights and time, prefill, the cache that a
 context needs, the codec, and lines that differ by direction. Attention on the CPU overlaps that on
-the accelerator, as it does in `models.split_attention`; the paper's sum is there to reproduce its
-tables. Functions of one α take an array of them just as well.
+the accelerator, as it does in `models.split_attention`. Functions of one α take an array of them just
+as well.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ class Work:
     """c: drafting a micro-batch's trees."""
     committed_tokens: float = 1.0
     """a per row and step."""
-    overlapping: bool = True
-    """False: attention adds up, as in [BB] eq. 2."""
 
     @classmethod
     def of(cls, objective: Objective, batch_size: int, num_microbatches: int) -> Work:
@@ -94,17 +92,14 @@ def block_s(
     tokens: Amount,
     cached_tokens: float,
     ram_share: Amount,
-    *,
-    overlapping: bool,
 ) -> Amount:
-    """One block's pass: t_block(α) of [BB] eq. 2.
+    """One block's pass: `t_mlp + max((1-α)·gpu, α·cpu)`, where [BB] eq. 2 adds both attentions up.
 
     Args:
         profile: The machine.
         tokens: New tokens in the pass.
         cached_tokens: Per row, attended to.
         ram_share: α: how much of them lies in RAM.
-        overlapping: `t_mlp + max((1-α)·gpu, α·cpu)`, or else the paper's sum.
     """
     times = profile.block
     units = tokens * cached_tokens
@@ -112,7 +107,7 @@ def block_s(
     if times.ram_attention is not None:
         ram = times.ram_attention
         beside = (ram_share > 0) * ram.base_s + ram.unit_s * units * ram_share
-        attention = np.maximum(attention, beside) if overlapping else attention + beside
+        attention = np.maximum(attention, beside)
     return times.mlp.base_s + tokens * times.mlp.unit_s + attention
 
 
@@ -124,7 +119,6 @@ def pass_s(
     ram_share: float,
     *,
     is_last: bool,
-    overlapping: bool = True,
 ) -> float:
     """One pass through a stage: its blocks, on the last one norm, head and sampling, and the rest.
 
@@ -135,11 +129,8 @@ def pass_s(
         cached_tokens: Per row.
         ram_share: α of these tokens, see `ram_share`.
         is_last: Whether this stage samples.
-        overlapping: See `block_s`.
     """
-    blocks = span_length * block_s(
-        profile, float(tokens), cached_tokens, ram_share, overlapping=overlapping
-    )
+    blocks = span_length * block_s(profile, float(tokens), cached_tokens, ram_share)
     return float(profile.pass_overhead_s + blocks + is_last * profile.head.of(tokens))
 
 

@@ -62,9 +62,7 @@ def _pass(done: Account, fleet: Fleet, index: int) -> Term:
     tokens = work.first_tokens if index == 0 else work.later_tokens
     in_ram = share_in_ram(stage, work)
     mlp_s = profile.block.mlp.of(tokens)
-    whole_s = block_s(
-        profile, float(tokens), work.cached_tokens, in_ram, overlapping=work.overlapping
-    )
+    whole_s = block_s(profile, float(tokens), work.cached_tokens, in_ram)
     where = f", {in_ram:.0%} of them in RAM" if in_ram else ""
     why = (
         f"{_count(len(stage.span), 'block')} × ({_ms(mlp_s)} for {_count(tokens, 'token')} + "
@@ -244,9 +242,7 @@ def _left_out(done: Account, fleet: Fleet) -> Iterator[Term]:
             )
         else:
             more = "it and the stages do not reach each other"
-        one_s = block_s(
-            profile, float(done.work.later_tokens), done.work.cached_tokens, 0.0, overlapping=True
-        )
+        one_s = block_s(profile, float(done.work.later_tokens), done.work.cached_tokens, 0.0)
         yield Term(
             f"{profile.peer}: left out",
             1e3 * one_s,

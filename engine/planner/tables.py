@@ -133,9 +133,7 @@ def question(
         in_ram = ram_tokens(profile, model, work, lengths, fixed_bytes)
         fits = np.isfinite(in_ram)
         share = ram_share(np.where(fits, in_ram, 0.0), work.cached_tokens)
-        one_ns = whole_ns(
-            block_s(profile, tokens, work.cached_tokens, share, overlapping=work.overlapping)
-        )
+        one_ns = whole_ns(block_s(profile, tokens, work.cached_tokens, share))
         ends_ns = whole_ns(
             profile.pass_overhead_s + is_last * (profile.head.base_s + tokens * profile.head.unit_s)
         )
