@@ -34,6 +34,8 @@ NUM_MICROBATCHES: Final = 4
 _SOLVERS: Final = ("shoal", "milp", "petals", "even")
 EQUAL: Final = 1e-6
 """Values that differ by less are the same: the solver computes in floating point."""
+MAX_MACHINES: Final = 1000
+MAX_BLOCKS: Final = 1000
 MAX_MILP_MACHINES: Final = 8
 """With more, the mixed-integer program takes minutes to hours, and is left out."""
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from engine.bench import quantities
+from engine.core.errors import ConfigError
 
 
 def add_planner(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,11 @@ def add_planner(parser: argparse.ArgumentParser) -> None:
 def _planner(args: argparse.Namespace) -> int:
     from engine.bench import planner
 
+    if max(args.machines) > planner.MAX_MACHINES or args.blocks > planner.MAX_BLOCKS:
+        raise ConfigError(
+            f"More than {planner.MAX_MACHINES} machines or {planner.MAX_BLOCKS} blocks take hours and "
+            "all memory; ask for fewer."
+        )
     bench = planner.PlannerBench(args.machines, args.blocks, args.instances, args.time_limit_s)
     report = planner.measure(bench, lambda text: print(f"{text} …", file=sys.stderr))
     print(report.model_dump_json() if args.json else "\n".join(planner.lines(report)))

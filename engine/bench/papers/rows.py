@@ -17,6 +17,7 @@ from engine.planner.calibration import MeasuredStep, fit
 from engine.planner.flow import Form, StageTimes, step_s
 
 MAX_FILE_BYTES: Final = 1 << 20
+_MOST_MS: Final = 1e6
 
 
 class Row(BaseModel):
@@ -31,18 +32,18 @@ class Row(BaseModel):
     batch_size: int = Field(default=32, ge=1, le=1_000_000)
     num_microbatches: int = Field(default=1, ge=1)
     element_bytes: int = Field(default=2, ge=1, le=8)
-    compute_ms: float = Field(gt=0)
+    compute_ms: float = Field(gt=0, le=_MOST_MS)
     """One micro-batch's pass through one stage."""
-    mbit_per_s: float = Field(gt=0)
+    mbit_per_s: float = Field(ge=1e-3, le=1e9)
     """Of each line between stages."""
-    delay_ms: float | None = Field(default=None, ge=0)
+    delay_ms: float | None = Field(default=None, ge=0, le=_MOST_MS)
     """λ, one way; or else `network_ms`."""
-    network_ms: float | None = Field(default=None, ge=0)
+    network_ms: float | None = Field(default=None, ge=0, le=_MOST_MS)
     """One micro-batch from a stage to the next, delay included."""
     codec_ratio: float = Field(default=1.0, gt=0, le=1.0)
-    codec_ms: float = Field(default=0.0, ge=0)
+    codec_ms: float = Field(default=0.0, ge=0, le=_MOST_MS)
     """Encoding and decoding a micro-batch."""
-    tokens_per_s: float = Field(gt=0)
+    tokens_per_s: float = Field(ge=1e-6, le=1e9)
     """Measured."""
     calibrates: bool = False
     """The model's overheads are fitted to its rows that say so. Models without such a row share

@@ -88,6 +88,8 @@ def test_network_time_may_stand_for_the_delay():
         ({"tokens_per_s": 100, "network_ms": 5}, "either delay_ms or network_ms"),
         ({"tokens_per_s": 100, "num_microbatches": 64}, "larger than batch_size"),
         ({"tokens_per_s": 100, "colour": "red"}, "colour"),
+        ({"tokens_per_s": 1e-310}, "tokens_per_s"),
+        ({"tokens_per_s": 100, "compute_ms": 1e308}, "compute_ms"),
         ({}, "tokens_per_s"),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from engine.bench import planner
 from engine.bench.main import main
+from engine.core.errors import ConfigError
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +37,8 @@ def test_command_prints_one_object(capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed["searches"][0]["machines"] == 2
     assert printed["rows"][0]["solver"] == "shoal"
+
+
+def test_swarms_that_no_memory_holds_are_refused():
+    with pytest.raises(ConfigError, match="ask for fewer"):
+        main(["planner", "--machines", "3,100000"])
