@@ -10,6 +10,8 @@ from engine.core.ids import PeerId
 from engine.core.plans import Plan, PlannedStage, Term
 
 _BAR: Final = 24
+_NAMED: Final = 8
+"""Of machines without blocks, so many are named."""
 _MARK: Final = "  ◀ bottleneck"
 
 
@@ -58,7 +60,11 @@ def _summary(plan: Plan) -> list[str]:
         f"{_seconds(plan.prefill_s)}. What binds: {plan.bottleneck}.",
     ]
     if plan.left_out:
-        out.append(f"Left out, as they would cost more than they give: {', '.join(plan.left_out)}.")
+        named, more = plan.left_out[:_NAMED], len(plan.left_out) - _NAMED
+        out.append(
+            f"Left out, as they would cost more than they give: {', '.join(named)}"
+            + (f" and {more} more." if more > 0 else ".")
+        )
     return out
 
 

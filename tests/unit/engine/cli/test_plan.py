@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -93,6 +94,12 @@ def test_file_may_hold_what_shoal_measure_prints(planned):
     file["nodes"][1] = measured
     stages = json.loads(planned(file, "--json")[1])["stages"]
     assert {stage["peer"] for stage in stages} <= {"ada", "node-2"}
+
+
+def test_of_many_machines_that_are_not_needed_a_few_are_named(planned):
+    many = [{"peer": f"node-{index:02}", **NODE} for index in range(20)]
+    _, out, _ = planned({**FILE, "nodes": many}, "--goal", "latency")
+    assert re.search(r"Left out, .*: (node-\d\d, ){7}node-\d\d and 11 more\.", out)
 
 
 def test_joining_says_what_changes(planned):
