@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from typing import Final
 
 from engine import config
@@ -78,14 +77,15 @@ def run(args: argparse.Namespace) -> int:
             known = asyncio.run(
                 profile.measure(home, subject, show, quick=args.quick, network=network)
             )
-    if args.json:
-        print(known.model_dump_json())
-    else:
-        for text in lines(known):
-            print(printable(text))
-    if is_new:  # after it is printed: a full disk must not lose a minute's work
-        sys.stdout.flush()
-        save(home, known)
+    try:
+        if is_new:
+            save(home, known)
+    finally:  # a full disk must not lose a minute's work
+        if args.json:
+            print(known.model_dump_json())
+        else:
+            for text in lines(known):
+                print(printable(text))
     return 0
 
 

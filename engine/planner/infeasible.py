@@ -13,8 +13,9 @@ from engine.core.profiles import ModelSize, Objective
 from engine.planner.costs import Work, ends_bytes, workspace_bytes
 from engine.planner.fleet import Fleet
 from engine.planner.flow import Form
-from engine.planner.order import solve
-from engine.planner.tables import question
+from engine.planner.improve import improved
+from engine.planner.order import EXACT_MACHINES, solve
+from engine.planner.tables import NEVER, question
 
 _ENDLESS_BYTES: Final = 1 << 60
 _HALVINGS: Final = 10
@@ -65,7 +66,13 @@ def _refusal(constraint: str, why: str, what_helps: str) -> PlanInfeasible:
 
 def _fits(fleet: Fleet, model: ModelSize, objective: Objective) -> bool:
     work = Work.of(objective, objective.batch_size, 1)
-    return solve(question(fleet, model, work, form=Form.SUM)) is not None
+    asked = question(fleet, model, work, form=Form.SUM)
+    room = (asked.stage_ns < NEVER).any(axis=1) * np.arange(model.num_blocks + 1)
+    if room.max(axis=1).sum() < model.num_blocks:
+        return False
+    # Whether, not how fast: no order of many needs to be improved for that.
+    found = solve(asked) if len(fleet) <= EXACT_MACHINES else improved(asked, rounds=0)
+    return found is not None
 
 
 def _roomier(fleet: Fleet, more_bytes: int) -> Fleet:
