@@ -41,8 +41,8 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-def _plain(unit: str) -> BeforeValidator:
-    """Takes a measured value for a plain number of the same unit."""
+def _plain(*units: str) -> BeforeValidator:
+    """Takes a measured value for a plain number of the same unit, the first unless it says another."""
 
     def unwrap(value: object) -> object:
         if not isinstance(value, dict):
@@ -50,14 +50,19 @@ def _plain(unit: str) -> BeforeValidator:
         unknown = set(value) - {"value", "spread", "unit"}
         if unknown or "value" not in value:
             raise ValueError('it must be a number or {"value", "spread", "unit"}')
-        if value.get("unit", unit) != unit:
-            raise ValueError(f"its unit must be {unit}, not {value['unit']}")
+        if value.get("unit", units[0]) not in units:
+            raise ValueError(f"its unit must be {' or '.join(units)}, not {value['unit']}")
         return value["value"]
 
     return BeforeValidator(unwrap)
 
 
 _Seconds = Annotated[float, Field(ge=0, le=_LONGEST_S, allow_inf_nan=False), _plain("s")]
+_SecondsPerUnit = Annotated[
+    float,
+    Field(ge=0, le=_LONGEST_S, allow_inf_nan=False),
+    _plain("s", "s/row", "s/row/token"),
+]
 _Bytes = Annotated[float, Field(ge=0, le=_MOST_BYTES, allow_inf_nan=False), _plain("B")]
 _Rate = Annotated[float, Field(gt=0, le=_FASTEST_BYTES_PER_S, allow_inf_nan=False), _plain("B/s")]
 _Speed = Annotated[float, Field(ge=0, le=_FASTEST_BYTES_PER_S, allow_inf_nan=False), _plain("B/s")]
@@ -77,7 +82,7 @@ _Tokens = Annotated[int, Field(ge=0, le=10**8)]
 
 class _Linear(_Strict):
     base_s: _Seconds
-    unit_s: _Seconds
+    unit_s: _SecondsPerUnit
 
     def value(self) -> LinearTime:
         return LinearTime(self.base_s, self.unit_s)
@@ -87,7 +92,7 @@ class _Block(_Strict):
     mlp: _Linear
     attention: _Linear
     ram_attention: _Linear | None = None
-    prefill_row_s: _Seconds
+    prefill_row_s: _SecondsPerUnit
 
 
 def _rate(bytes_per_s: float | None) -> float:

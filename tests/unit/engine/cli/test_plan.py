@@ -102,6 +102,16 @@ def test_of_many_machines_that_are_not_needed_a_few_are_named(planned):
     assert re.search(r"Left out, .*: (node-\d\d, ){7}node-\d\d and 11 more\.", out)
 
 
+def test_measured_values_may_stand_among_numbers_of_ones_own(planned):
+    measured = json.loads(measured_profile().model_dump_json())["block"]
+    block = {
+        "mlp": {name: measured["mlp"][name] for name in ("base_s", "unit_s")},
+        "attention": {name: measured["attention"][name] for name in ("base_s", "unit_s")},
+        "prefill_row_s": measured["prefill_row_s"],
+    }
+    assert planned(changed("nodes.1.block", block), "--json")[0] == 0
+
+
 def test_joining_says_what_changes(planned):
     file = changed("nodes.0.memory_bytes", 300_000_000)
     _, out, _ = planned(file, "--me", "bob")
