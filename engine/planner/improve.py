@@ -89,14 +89,14 @@ def shortened(chain: Sequence[int], question: Question, limit_ns: int) -> list[i
         question: Tables.
         limit_ns: Links that are busy for longer may not be used.
     """
-    _, link_ns = allowed(question, limit_ns)
+    _, link_ns, back_ns = allowed(question, limit_ns)
     chain, moved = list(chain), len(chain) > 2
     while moved:
         moved = False
         for place in chain:
             at = chain.index(place)
             rest = chain[:at] + chain[at + 1 :]
-            detours = _detours_ns(rest, place, link_ns, question.back_ns)
+            detours = _detours_ns(rest, place, link_ns, back_ns)
             best = int(detours.argmin())
             if detours[best] < detours[at]:
                 chain, moved = [*rest[:best], place, *rest[best:]], True

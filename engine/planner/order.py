@@ -75,8 +75,7 @@ class Subsets:
 
     def shortest_way(self, limit_ns: int = NEVER) -> Partition | None:
         """See `partition.Solver`."""
-        stage_ns, link_ns = allowed(self._question, limit_ns)
-        return self._solve(stage_ns, link_ns, self._question.back_ns, np.add)
+        return self._solve(*allowed(self._question, limit_ns), np.add)
 
     def smallest_load(self) -> int:
         """See `partition.Solver`."""

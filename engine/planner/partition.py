@@ -105,7 +105,8 @@ def value_ns(question: Question, partition: Partition) -> int:
 
 def _limits(question: Question, least_ns: int, below_ns: int) -> Times:
     """Loads that parts may have, ascending."""
-    loads = np.concatenate([question.load_ns.ravel(), question.link_load_ns.ravel()])
+    tables = (question.load_ns, question.link_load_ns, question.back_load_ns)
+    loads = np.concatenate([table.ravel() for table in tables])
     return np.unique(loads[(loads >= least_ns) & (loads < below_ns)])
 
 
@@ -162,13 +163,14 @@ def _descend(
     return found
 
 
-def allowed(question: Question, limit_ns: int) -> tuple[Times, Times]:
-    """Times of stages and links whose load is within a limit; NEVER for all others."""
+def allowed(question: Question, limit_ns: int) -> tuple[Times, Times, Times]:
+    """Times of stages, links and ways back whose load is within a limit; NEVER for all others."""
     if limit_ns >= NEVER:
-        return question.stage_ns, question.link_ns
+        return question.stage_ns, question.link_ns, question.back_ns
     stage_ns = np.where(question.load_ns <= limit_ns, question.stage_ns, NEVER)
     link_ns = np.where(question.link_load_ns <= limit_ns, question.link_ns, NEVER)
-    return stage_ns, link_ns
+    back_ns = np.where(question.back_load_ns <= limit_ns, question.back_ns, NEVER)
+    return stage_ns, link_ns, back_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +189,7 @@ class InOrder:
 
     def shortest_way(self, limit_ns: int = NEVER) -> Partition | None:
         """The partition with the shortest way whose parts are busy for at most `limit_ns`."""
-        stage_ns, link_ns = allowed(self.question, limit_ns)
-        return self._solve(stage_ns, link_ns, self.question.back_ns, np.add)
+        return self._solve(*allowed(self.question, limit_ns), np.add)
 
     def smallest_load(self) -> int:
         """What the busiest part has to do at least; NEVER: nothing fits."""
@@ -279,8 +280,10 @@ def measured(question: Question, shares: tuple[Share, ...]) -> Partition:
     hops = [(one.place, other.place) for one, other in pairwise(shares)]
     way_ns = sum(int(question.stage_ns[key]) for key in at)
     way_ns += sum(int(question.link_ns[hop]) for hop in hops)
-    if hops:
-        way_ns += int(question.back_ns[shares[-1].place, shares[0].place])
     loads = [int(question.load_ns[key]) for key in at]
     loads += [int(question.link_load_ns[hop]) for hop in hops]
+    if hops:
+        back = (shares[-1].place, shares[0].place)
+        way_ns += int(question.back_ns[back])
+        loads.append(int(question.back_load_ns[back]))
     return Partition(shares, min(way_ns, NEVER), max(loads))

@@ -56,6 +56,7 @@ class Question:
     link_load_ns: Times
     back_ns: Times
     """Ids from the last stage to the first, [N, N]."""
+    back_load_ns: Times
     fixed_way_ns: int = 0
     """Drafting, before a micro-batch goes round."""
     overhead_ns: int = 0
@@ -72,11 +73,6 @@ class Question:
             return way_ns + load_ns - load_ns // self.num_microbatches + self.overhead_ns
         return int(combined(self.form, way_ns, load_ns, self.num_microbatches)) + self.overhead_ns
 
-    @property
-    def back_load_ns(self) -> Times:
-        """Ids keep no line busy; but where the last stage cannot reach the first there is no ring."""
-        return np.where(self.back_ns < NEVER, 0, NEVER)
-
     def of_places(self, places: Sequence[int]) -> Question:
         """The same for some of the machines."""
         rows, pairs = list(places), np.ix_(places, places)
@@ -87,6 +83,7 @@ class Question:
             link_ns=self.link_ns[pairs],
             link_load_ns=self.link_load_ns[pairs],
             back_ns=self.back_ns[pairs],
+            back_load_ns=self.back_load_ns[pairs],
         )
 
     def with_penalties(self, penalties_ns: Times) -> Question:
@@ -146,6 +143,7 @@ def question(
         stage_ns[place, :, 1:] = np.where(fits, pass_ns + is_answer_alone * owed_ns, NEVER)
         load = work.num_microbatches * np.minimum(pass_ns, _LONGEST_NS) + owed_ns
         load_ns[place, :, 1:] = np.where(fits, load, NEVER)
+    back_s = ids_s(fleet, work.rows)
     way = line_times(fleet, model, work.later_tokens, work.codec_ratio)
     owed = line_times(fleet, model, work.owed_tokens, work.codec_ratio)
     link_ns = whole_ns(way.way_s) + whole_ns(fleet.delay_s)
@@ -154,6 +152,9 @@ def question(
     busy_ns, owed_ns = whole_ns(way.busy_s), whole_ns(owed.busy_s)
     is_line = np.maximum(np.maximum(busy_ns, owed_ns), link_ns) < NEVER
     link_load_ns = work.num_microbatches * np.where(is_line, busy_ns, 0) + owed_ns
+    back_ns, back_busy_ns = whole_ns(fleet.delay_s + back_s), whole_ns(back_s)
+    is_back = np.maximum(back_ns, back_busy_ns) < NEVER
+    back_load_ns = work.num_microbatches * np.where(is_back, back_busy_ns, 0)
     return Question(
         form,
         work.num_microbatches,
@@ -161,7 +162,8 @@ def question(
         load_ns,
         np.where(is_line, link_ns, NEVER),
         np.where(is_line, link_load_ns, NEVER),
-        whole_ns(fleet.delay_s + ids_s(fleet, work.rows)),
+        np.where(is_back, back_ns, NEVER),
+        np.where(is_back, back_load_ns, NEVER),
         int(whole_ns(work.draft_s)),
         int(whole_ns(overhead_s(work.num_microbatches, calibration))),
     )

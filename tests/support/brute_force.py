@@ -90,7 +90,9 @@ def step_s(
         loads.append(num_microbatches * busy + owed_busy)
     if len(pipeline) > 1:
         last, first = pipeline[-1][0], pipeline[0][0]
-        way += delay_s(last, first, network) + (36 + 28 * rows) / rate(last, first, network)
+        ids_s = (36 + 28 * rows) / rate(last, first, network)
+        way += delay_s(last, first, network) + ids_s
+        loads.append(num_microbatches * ids_s)
     overhead = calibration.step_overhead_s
     overhead += (num_microbatches - 1) * calibration.micro_batch_overhead_s
     load = max(loads)

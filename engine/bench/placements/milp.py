@@ -172,7 +172,7 @@ def solve(
         way_terms[column] += int(question.link_ns[one, other]) / _NS_PER_UNIT
         busy_ms = int(question.link_load_ns[one, other]) / _NS_PER_UNIT
         program.at_least({load: 1.0, column: -busy_ms}, 0.0)
-    _add_way_back(program, question, first, last, way_terms)
+    _add_way_back(program, question, first, last, way_terms, load)
     program.at_least({way: 1.0} | {column: -ms for column, ms in way_terms.items()}, 0.0)
     if order is None:
         _forbid_circles(program, question.num_blocks, blocks, link)
@@ -224,6 +224,7 @@ def _add_way_back(
     first: dict[int, int],
     last: dict[int, int],
     way_terms: dict[int, float],
+    load: int,
 ) -> None:
     """The ids' way from the last stage to the first, a product of two choices."""
     for end, is_last in last.items():
@@ -237,6 +238,8 @@ def _add_way_back(
             both = program.variable(0.0, 1.0)
             program.at_least({both: 1.0, is_last: -1.0, is_first: -1.0}, -1.0)
             way_terms[both] = back_ns / _NS_PER_UNIT
+            busy_ms = int(question.back_load_ns[end, begin]) / _NS_PER_UNIT
+            program.at_least({load: 1.0, both: -busy_ms}, 0.0)
 
 
 def _forbid_circles(

@@ -31,7 +31,7 @@ def hand_made(block_ns: list[int], most: list[int], num_blocks: int, hop_ns: int
         fits = (lengths >= 1) & (lengths <= most[place])
         stage_ns[place][:, fits] = block_ns[place] * lengths[fits]
     hops = np.full((num, num), hop_ns, dtype=np.int64)
-    return Question(Form.SUM, 1, stage_ns, stage_ns.copy(), hops, hops, hops)
+    return Question(Form.SUM, 1, stage_ns, stage_ns.copy(), hops, hops, hops, 0 * hops)
 
 
 def random_question(machines: int, blocks: int, seed: int, form: Form) -> Question:
