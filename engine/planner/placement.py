@@ -7,11 +7,9 @@ import itertools
 import numpy as np
 
 from engine.core.plans import Span
-from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner.petals import least_served
-
-UNMEASURED_TOKENS_PER_S = 1.0
-"""Weight of a stage that has not measured itself yet."""
+from engine.planner.routing import UNKNOWN_BLOCK_S
 
 
 def choose_span(snapshot: SwarmSnapshot, max_blocks: int) -> Span:
@@ -35,9 +33,22 @@ def choose_span(snapshot: SwarmSnapshot, max_blocks: int) -> Span:
     for stage in snapshot.stages:
         if stage.state in (StageState.ONLINE, StageState.JOINING):
             blocks = slice(stage.span.start, stage.span.end)
-            rates[blocks] += stage.decode_tokens_per_s or UNMEASURED_TOKENS_PER_S
+            rates[blocks] += tokens_per_s(stage, len(stage.span))
     start = least_served(rates, length)
     return Span(start, start + length)
+
+
+def tokens_per_s(stage: StageInfo, length: int) -> float:
+    """What a stage would give each of `length` blocks, one session at a time.
+
+    Args:
+        stage: As it announces itself.
+        length: At least 1.
+    """
+    block_s = stage.block_s + stage.block_row_s
+    if block_s <= 0 and stage.decode_tokens_per_s > 0:
+        block_s = 1 / (stage.decode_tokens_per_s * max(1, len(stage.span)))
+    return 1 / (length * (block_s if block_s > 0 else UNKNOWN_BLOCK_S))
 
 
 def even_spans(num_blocks: int, num_stages: int) -> list[Span]:

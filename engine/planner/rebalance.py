@@ -1,18 +1,31 @@
-"""Whether a node should hold other blocks than it does, and which."""
+"""Whether a node should hold other blocks than it does, and which.
+
+Everyone computes the same from the same view, so everyone finds its own move in the plan that all
+have made. A swarm of about one pipeline follows the exact partition (`planner.pipeline`); in a
+larger one whoever can be spared goes where blocks are served least (`planner.coverage`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from random import Random
 
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
-from engine.core.snapshot import SwarmSnapshot
-from engine.planner.placement import choose_span
+from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.planner import coverage, pipeline
+from engine.planner.announced import as_intended
+from engine.planner.coverage import Chain, Holder, block_rates
+from engine.planner.petals import WORTH_A_MOVE, least_served
+from engine.planner.placement import choose_span, tokens_per_s
 
-WORTH_A_MOVE = 0.2
-"""By what part the swarm must gain before a node leaves its blocks ([PT] App. D)."""
+STEADY_WITHIN = 0.05
+"""Measurements that differ by less than this part are the same: their noise must move nobody."""
+_PER_TOKEN = 1000
+"""Rates are compared in whole thousandths of a token/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +36,7 @@ class Move:
     reason: str
     """A sentence for the node's owner."""
     gain: float
-    """By what part the rate of the least served block rises; `inf`: from nothing."""
+    """By what part the swarm becomes faster; `inf`: from nothing."""
 
 
 def decide(
@@ -33,33 +46,82 @@ def decide(
     *,
     size: ModelSize | None = None,
     min_gain: float = WORTH_A_MOVE,
+    standby: bool = True,
 ) -> Move | None:
     """Say which blocks `peer` should go to, if it should.
 
     One question for every occasion:
 
     - `peer` has no stage in the snapshot: it joins, and gets a move in any case.
-    - Its stage is JOINING: it has told its intent, and asks again when the others have had time to
-      see it. None: go on. A move: a peer with a lower id had the same aim, or the swarm has
-      changed; announce the new intent and ask again.
+    - Its stage is JOINING, or has a `next_span`: it has told its intent, and asks again when the
+      others have had time to see it. None: go on. A move: a peer with a lower id had the same aim,
+      or the swarm has changed; announce the new intent and ask again, or stay, if it is the old
+      place.
     - Its stage is ONLINE: the periodic check. None: stay.
 
-    Stages of others that are JOINING count as if they served already.
+    Others that are JOINING or have a `next_span` count as if they were there.
 
     Args:
         snapshot: The swarm.
         peer: Who asks.
         max_blocks: Blocks that fit there, at least 1.
-        size: The model's, for the exact partition of a small swarm; None: best response there, too.
-        min_gain: By what part the swarm must gain before a stage that serves moves.
+        size: The model's, for the exact partition of a small swarm; None: it is placed like a
+            large one.
+        min_gain: By what part the swarm must gain before nodes move that it cannot spare where they
+            are ([PT] App. D); for the others each move has a price.
+        standby: Whether `peer` serves its old blocks until it has the new ones. Without, it stays
+            where its absence would make the swarm slower.
 
     Raises:
         ValueError: `max_blocks` is below 1.
     """
-    del size, min_gain  # so far nobody moves
-    if snapshot.stage(peer) is not None:
+    if max_blocks < 1:
+        raise ValueError(f"max_blocks must be at least 1, not {max_blocks}")
+    own = snapshot.stage(peer)
+    if own is None:
+        return _join(snapshot, peer, max_blocks, size)
+    if own.next_span is not None or own.state is StageState.JOINING:
+        return _confirm(snapshot, own, max_blocks, size, min_gain)
+    if own.state is not StageState.ONLINE:
         return None
-    return Move(choose_span(snapshot, max_blocks), "The swarm serves these blocks worst.", 0.0)
+    move = better_places(snapshot, size=size, min_gain=min_gain).get(peer)
+    if move is None or (not standby and _is_locked(snapshot, own)):
+        return None
+    return move
+
+
+def better_places(
+    snapshot: SwarmSnapshot, *, size: ModelSize | None = None, min_gain: float = WORTH_A_MOVE
+) -> Mapping[PeerId, Move]:
+    """All moves that nodes which serve should make now; what `decide` looks into.
+
+    Args:
+        snapshot: The swarm.
+        size: See `decide`.
+        min_gain: See `decide`.
+    """
+    snapshot = as_intended(snapshot)
+    num_blocks = snapshot.num_blocks
+    holders = _holders(snapshot)
+    if not holders:
+        return {}
+    is_small = size is not None and sum(h.length for h in holders) < 2 * num_blocks
+    is_gap = block_rates(num_blocks, holders).min() <= 0
+    if is_small and size is not None and not is_gap:
+        return _towards_partition(snapshot, size, min_gain)
+    chain = coverage.best_chain(num_blocks, holders)
+    if chain is None and is_gap and size is not None:
+        return _towards_partition(snapshot, size, min_gain)
+    if chain is None:
+        chain = coverage.best_chain(num_blocks, holders, price=min_gain, in_order=False)
+    if chain is None:
+        return {}
+    everyone = chain.gain >= min_gain
+    return {
+        step.peer: Move(step.span, _why(chain), chain.gain)
+        for step in chain.steps
+        if everyone or step.is_free
+    }
 
 
 def wait_s(rng: Random, every_s: float) -> float:
@@ -70,3 +132,140 @@ def wait_s(rng: Random, every_s: float) -> float:
         every_s: Mean time between two checks.
     """
     return rng.uniform(0.5, 1.5) * every_s
+
+
+def steady(announced: float, measured: float) -> float:
+    """What to announce after a new measurement: the old value, unless it is clearly another one.
+
+    Args:
+        announced: What was announced last; 0: nothing yet.
+        measured: The same quantity, measured again.
+    """
+    return announced if abs(measured - announced) <= STEADY_WITHIN * announced else measured
+
+
+def _join(snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, size: ModelSize | None) -> Move:
+    snapshot = as_intended(snapshot)
+    length = min(max_blocks, snapshot.num_blocks)
+    own = StageInfo(
+        peer, Span(0, length), StageState.JOINING, 0, 0.0, (), "", max_blocks=max_blocks
+    )
+    with_own = replace(snapshot, stages=(*snapshot.stages, own))
+    span = _planned(with_own, peer, size)
+    if span is not None:
+        return Move(span, f"With this node, the fastest pipeline has blocks {span} here.", 0.0)
+    span = choose_span(snapshot, max_blocks)
+    return Move(span, f"The swarm serves blocks {span} least.", 0.0)
+
+
+def _confirm(
+    snapshot: SwarmSnapshot,
+    own: StageInfo,
+    max_blocks: int,
+    size: ModelSize | None,
+    min_gain: float,
+) -> Move | None:
+    """Whether others are there first.
+
+    Of those with the same aim who has a lower id goes; the others see that its blocks will do.
+    """
+    aim = own.next_span or own.span
+    seen = as_intended(snapshot)
+    planned = _planned(seen, own.peer, size)
+    if planned is not None:
+        if planned == aim:
+            return None
+        return Move(planned, f"By now the fastest pipeline has blocks {planned} here.", 0.0)
+    first = replace(
+        seen,
+        stages=tuple(
+            stage
+            for stage in seen.stages
+            if stage.peer < own.peer
+            or (stage.peer != own.peer and stage.state is StageState.ONLINE)
+            or (stage.span.end <= aim.start or stage.span.start >= aim.end)
+        ),
+    )
+    rates = block_rates(seen.num_blocks, _holders(first))
+    length = min(max_blocks, seen.num_blocks)
+    worst = least_served(rates, length)
+    least = rates[worst : worst + length].min()
+    there = rates[aim.start : aim.end].min()
+    if there <= least * (1 + min_gain):
+        return None
+    if own.next_span is not None:
+        return Move(own.span, f"Others go to blocks {aim} first, so this node stays.", 0.0)
+    span = Span(worst, worst + length)
+    return Move(span, f"Others go to blocks {aim} first; blocks {span} are served least then.", 0.0)
+
+
+def _planned(snapshot: SwarmSnapshot, peer: PeerId, size: ModelSize | None) -> Span | None:
+    """What the exact partition gives a node; None: the swarm is large, or needs it not."""
+    total = sum(holder.length for holder in _holders(snapshot))
+    if size is None or total >= 2 * snapshot.num_blocks:
+        return None
+    found = pipeline.partition(snapshot, size)
+    return None if found is None else found.spans.get(peer)
+
+
+def _towards_partition(
+    snapshot: SwarmSnapshot, size: ModelSize, min_gain: float
+) -> Mapping[PeerId, Move]:
+    found = pipeline.partition(snapshot, size)
+    if found is None:
+        return {}
+    now = pipeline.tokens_per_s(snapshot, size)
+    gain = found.tokens_per_s / now - 1 if now else inf
+    if gain < min_gain:
+        return {}
+    why = f"The fastest pipeline of all {len(found.spans)} nodes " + (
+        f"is {gain:.0%} faster than what there is." if now else "covers every block."
+    )
+    return {
+        stage.peer: Move(found.spans[stage.peer], why, gain)
+        for stage in snapshot.stages
+        if stage.state is StageState.ONLINE
+        and stage.peer in found.spans
+        and found.spans[stage.peer] != stage.span
+    }
+
+
+def _is_locked(snapshot: SwarmSnapshot, own: StageInfo) -> bool:
+    """Whether blocks would be served less than any is now, if their holder left them."""
+    serving = tuple(stage for stage in snapshot.stages if stage.state is StageState.ONLINE)
+    rates = block_rates(snapshot.num_blocks, _holders(replace(snapshot, stages=serving)))
+    least = rates.min()
+    gone = rates[own.span.start : own.span.end] - _rate(own, len(own.span))
+    return bool(least > 0 and gone.min() < least)
+
+
+def _holders(snapshot: SwarmSnapshot) -> Sequence[Holder]:
+    """Those that serve or soon will, by peer id."""
+    out = []
+    for stage in sorted(snapshot.stages, key=lambda stage: stage.peer):
+        if stage.state not in (StageState.ONLINE, StageState.JOINING) or not len(stage.span):
+            continue
+        end = min(stage.span.end, snapshot.num_blocks)
+        length = min(stage.max_blocks or len(stage.span), snapshot.num_blocks)
+        out.append(
+            Holder(
+                stage.peer,
+                Span(min(stage.span.start, end), end),
+                _rate(stage, len(stage.span)),
+                length,
+                _rate(stage, length),
+                may_move=stage.state is StageState.ONLINE,
+            )
+        )
+    return out
+
+
+def _rate(stage: StageInfo, length: int) -> int:
+    return max(1, round(tokens_per_s(stage, length) * _PER_TOKEN))
+
+
+def _why(chain: Chain) -> str:
+    if not chain.before:
+        return "Some blocks were served by nobody; now all are."
+    moves = "one move" if len(chain.steps) == 1 else f"{len(chain.steps)} moves"
+    return f"The least served block becomes {chain.gain:.1%} faster by {moves}."
