@@ -65,7 +65,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class Rearrangement:
     """Moves that make the swarm faster together."""
 
     steps: tuple[Step, ...]
@@ -87,9 +87,9 @@ def block_rates(num_blocks: int, holders: Sequence[Holder]) -> Floats:
     return rates
 
 
-def best_chain(
+def best_rearrangement(
     num_blocks: int, holders: Sequence[Holder], *, price: float = MOVE_PRICE, in_order: bool = True
-) -> Chain | None:
+) -> Rearrangement | None:
     """The moves that raise the least rate most, each at its price; None: none is worth it.
 
     Every node moves at most once.
@@ -114,7 +114,7 @@ def best_chain(
         alone[holder.span.start : holder.span.end] -= holder.rate
         alone[span.start : span.end] += holder.rate_elsewhere
         steps.append(Step(holder.peer, span, bool(alone.min() >= before)))
-    return Chain(tuple(steps), before, search.best_least) if steps else None
+    return Rearrangement(tuple(steps), before, search.best_least) if steps else None
 
 
 class _Search:

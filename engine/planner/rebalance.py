@@ -18,7 +18,7 @@ from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner import coverage, pipeline
 from engine.planner.announced import as_intended
-from engine.planner.coverage import Chain, Holder, block_rates
+from engine.planner.coverage import Holder, Rearrangement, block_rates
 from engine.planner.petals import WORTH_A_MOVE, least_served
 from engine.planner.placement import choose_span, tokens_per_s
 
@@ -47,6 +47,7 @@ def decide(
     size: ModelSize | None = None,
     min_gain: float = WORTH_A_MOVE,
     standby: bool = True,
+    places: Mapping[PeerId, Move] | None = None,
 ) -> Move | None:
     """Say which blocks `peer` should go to, if it should.
 
@@ -71,6 +72,7 @@ def decide(
             are ([PT] App. D); for the others each move has a price.
         standby: Whether `peer` serves its old blocks until it has the new ones. Without, it stays
             where its absence would make the swarm slower.
+        places: What `better_places` says of this snapshot, if that is known already.
 
     Raises:
         ValueError: `max_blocks` is below 1.
@@ -84,7 +86,9 @@ def decide(
         return _confirm(snapshot, own, max_blocks, size, min_gain)
     if own.state is not StageState.ONLINE:
         return None
-    move = better_places(snapshot, size=size, min_gain=min_gain).get(peer)
+    if places is None:
+        places = better_places(snapshot, size=size, min_gain=min_gain)
+    move = places.get(peer)
     if move is None or (not standby and _is_locked(snapshot, own)):
         return None
     return move
@@ -109,11 +113,11 @@ def better_places(
     is_gap = block_rates(num_blocks, holders).min() <= 0
     if is_small and size is not None and not is_gap:
         return _towards_partition(snapshot, size, min_gain)
-    chain = coverage.best_chain(num_blocks, holders)
+    chain = coverage.best_rearrangement(num_blocks, holders)
     if chain is None and is_gap and size is not None:
         return _towards_partition(snapshot, size, min_gain)
     if chain is None:
-        chain = coverage.best_chain(num_blocks, holders, price=min_gain, in_order=False)
+        chain = coverage.best_rearrangement(num_blocks, holders, price=min_gain, in_order=False)
     if chain is None:
         return {}
     everyone = chain.gain >= min_gain
@@ -264,7 +268,7 @@ def _rate(stage: StageInfo, length: int) -> int:
     return max(1, round(tokens_per_s(stage, length) * _PER_TOKEN))
 
 
-def _why(chain: Chain) -> str:
+def _why(chain: Rearrangement) -> str:
     if not chain.before:
         return "Some blocks were served by nobody; now all are."
     moves = "one move" if len(chain.steps) == 1 else f"{len(chain.steps)} moves"
