@@ -12,8 +12,9 @@ from engine.core.ids import PeerId
 from engine.core.plans import Route
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner import pipeline
+from engine.planner.distances import UNKNOWN_LINK_S
 from engine.planner.observed import Observations, believe, learned
-from engine.planner.routing import UNKNOWN_LINK_S, find_route
+from engine.planner.routing import find_route
 from engine.simulator.bound import LeastBlockBound
 from engine.simulator.scenario import Machine, Meter, Scenario
 
