@@ -175,7 +175,7 @@ def _confirm(
     """
     aim = own.next_span or own.span
     seen = as_intended(snapshot)
-    planned = _planned(seen, own.peer, size)
+    planned = _planned(seen, own.peer, size) if own.next_span is None else None
     if planned is not None:
         if planned == aim:
             return None

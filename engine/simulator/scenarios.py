@@ -253,17 +253,21 @@ def _daily_visits(
     swaps = sorted(
         rng.choices(range(minutes), weights=counts[:-1], k=max(0, num_machines - growth))
     )
-    away = list(range(num_machines))
+    away = dict.fromkeys(range(num_machines), -inf)
+    """Machine → when it left."""
     here: dict[int, float] = {}
+    """Machine → when it came."""
     visits: list[Visit] = []
 
     def come(at_s: float) -> None:
-        here[away.pop(rng.randrange(len(away)))] = at_s
+        machine = rng.choice([one for one, left_s in away.items() if left_s < at_s])
+        del away[machine]
+        here[machine] = at_s
 
     def leave(at_s: float) -> None:
-        machine = rng.choice(sorted(one for one, since_s in here.items() if since_s < at_s))
+        machine = rng.choice([one for one, came_s in here.items() if came_s < at_s])
         visits.append(Visit(machine, here.pop(machine), at_s))
-        away.append(machine)
+        away[machine] = at_s
 
     for _ in range(counts[0]):
         come(-1.0)

@@ -141,7 +141,9 @@ class World:
         machine = self.scenario.machines[visit.machine]
         rng = Random(f"{self.seed} {machine.peer} {visit.from_s}")  # noqa: S311 - a draw to repeat
         max_blocks = min(machine.max_blocks, self.scenario.num_blocks)
-        span = self.policy.place(self._seen(), machine.peer, max_blocks)
+        others = tuple(stage for stage in self._seen().stages if stage.peer != machine.peer)
+        seen = replace(self._seen(), stages=others)
+        span = self.policy.place(seen, machine.peer, max_blocks)
         node = _Node(machine, visit.from_s, rng, max_blocks, machine.block_s, span)
         self._measure(node)
         self._nodes[machine.peer] = node
