@@ -10,7 +10,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine import __version__
-from engine.cli import bench, chat, doctor, engine, measure, pause, plan, start, status, swarm
+from engine.cli import (
+    bench,
+    chat,
+    doctor,
+    engine,
+    measure,
+    pause,
+    plan,
+    simulate,
+    start,
+    status,
+    swarm,
+)
 from engine.cli.terminal import printable, say
 from engine.core.errors import EngineError
 from engine.localapi.launch import ERROR_PREFIX
@@ -82,6 +94,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     everywhere = argparse.ArgumentParser(add_help=False)
     everywhere.add_argument("--debug", action="store_true", help="show where an error comes from")
-    for command in (start, engine, chat, status, pause, swarm, measure, plan, doctor, bench):
+    for command in (
+        start,
+        engine,
+        chat,
+        status,
+        pause,
+        swarm,
+        measure,
+        plan,
+        simulate,
+        doctor,
+        bench,
+    ):
         command.add_to(commands, everywhere)
     return parser

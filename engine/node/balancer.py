@@ -20,15 +20,12 @@ from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.node.stage_runner import Phase, StageRunner
-from engine.planner.announced import as_intended
-from engine.planner.rebalance import Move, decide, wait_s
+from engine.planner.rebalance import CHECK_EVERY_S, Move, decide, wait_s
 from engine.planner.routing import left_alone, uncovered
 from engine.server.worker_process import LoadOrder
 
 logger = logging.getLogger(__name__)
 
-CHECK_EVERY_S = 60.0
-"""Mean time between two looks at whether we should be elsewhere."""
 HURRY_S = 5.0
 """The same, while blocks are missing that somebody must take."""
 MAX_AIMS = 4
@@ -174,7 +171,7 @@ class Balancer:
             if not await self._is_seen(stage):
                 return None
             again = await self._ask(own)
-            if again is None:
+            if again is None or again.span == move.span:
                 return move
             logger.info("another node goes to blocks %s first", move.span)
             move = again
@@ -225,7 +222,7 @@ class Balancer:
         snapshot = self._view.snapshot()
         others = tuple(stage for stage in snapshot.stages if stage.peer != self._peer)
         stages = others if own is None else (*others, own)
-        seen = as_intended(replace(snapshot, stages=stages))
+        seen = replace(snapshot, stages=stages)
         # A large swarm takes a moment.
         return await asyncio.to_thread(
             self._policy, seen, self._peer, self._max_blocks, size=self._size

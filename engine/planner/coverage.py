@@ -60,8 +60,6 @@ class Step:
 
     peer: PeerId
     span: Span
-    is_free: bool
-    """Whether this move lowers the least rate not even while nobody else has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +102,12 @@ def best_rearrangement(
         return None
     search = _Search(num_blocks, holders, in_order=in_order)
     moves = search.run(price)
-    rates = block_rates(num_blocks, holders)
-    before = int(rates.min())
-    steps = []
-    for place, start in moves:
-        holder = holders[place]
-        span = Span(start, start + holder.length)
-        alone = rates.copy()
-        alone[holder.span.start : holder.span.end] -= holder.rate
-        alone[span.start : span.end] += holder.rate_elsewhere
-        steps.append(Step(holder.peer, span, bool(alone.min() >= before)))
-    return Rearrangement(tuple(steps), before, search.best_least) if steps else None
+    steps = tuple(
+        Step(holders[place].peer, Span(start, start + holders[place].length))
+        for place, start in moves
+    )
+    before = int(block_rates(num_blocks, holders).min())
+    return Rearrangement(steps, before, search.best_least) if steps else None
 
 
 class _Search:
@@ -153,6 +146,9 @@ class _Search:
         """[n, 1]: by what they shrink where it comes."""
         self._hash = _mixed(np.arange(1, len(nodes) * num_blocks + 1, dtype=np.uint64))
         """[n · L]: of each move; a placement's is the sum of its moves'."""
+        self._room = np.empty((3, 0, len(nodes), num_blocks))
+        self._sums = np.zeros((0, len(nodes), num_blocks + 1))
+        """Kept, because getting memory takes longer than filling it."""
         self.best_least = 0
 
     def run(self, price: float) -> list[tuple[int, int]]:
@@ -196,22 +192,28 @@ class _Search:
 
     def _weights(self, rates: Floats, moved: Bools, least: float) -> Floats:
         """Sum of all blocks' weights after each possible move, [W, n, L]."""
+        states = len(rates)
+        if self._room.shape[1] < states:
+            self._room = np.empty((3, states, *self._held.shape))
+            self._sums = np.zeros((states, len(self._held), self._num_blocks + 1))
+        left, change = self._room[:2, :states]
+        out: Floats = self._room[2, :states]
+        sums = self._sums[:states]
         weights = np.exp((least - rates) * (_SHARPNESS / self._mean)) * _ONE  # [W, L]
-        left = weights[:, None] * self._leaving  # [W, n, L]
-        change = left * self._coming
+        np.multiply(weights[:, None], self._leaving, out=left)
+        np.multiply(left, self._coming, out=change)
         for array in (left, change):
             np.minimum(array, _HEAVIEST, out=array)
             np.rint(array, out=array)
         change -= left
-        sums = np.zeros((*change.shape[:2], self._num_blocks + 1))
         np.cumsum(change, axis=2, out=sums[..., 1:])
         total = left.sum(axis=2, keepdims=True)
-        out = change  # its room
         for length in np.unique(self._new_length):
             low, high = np.searchsorted(self._new_length, [length, length + 1])
             of = slice(low, high)
-            windows = sums[:, of, length:] - sums[:, of, :-length] + total[:, of]
-            out[:, of, : windows.shape[2]] = windows
+            windows = out[:, of, : self._num_blocks + 1 - length]
+            np.subtract(sums[:, of, length:], sums[:, of, :-length], out=windows)
+            windows += total[:, of]
         out[:, self._impossible] = inf
         out[moved] = inf
         return out

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.planner.announced import MIN_BLOCK_S
 from engine.planner.petals import least_served
 from engine.planner.routing import UNKNOWN_BLOCK_S
 
@@ -48,7 +49,7 @@ def tokens_per_s(stage: StageInfo, length: int) -> float:
     block_s = stage.block_s + stage.block_row_s
     if block_s <= 0 and stage.decode_tokens_per_s > 0:
         block_s = 1 / (stage.decode_tokens_per_s * max(1, len(stage.span)))
-    return 1 / (length * (block_s if block_s > 0 else UNKNOWN_BLOCK_S))
+    return 1 / (length * (max(block_s, MIN_BLOCK_S) if block_s > 0 else UNKNOWN_BLOCK_S))
 
 
 def even_spans(num_blocks: int, num_stages: int) -> list[Span]:

@@ -19,11 +19,15 @@ from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner import coverage, pipeline
 from engine.planner.announced import as_intended
 from engine.planner.coverage import Holder, Rearrangement, block_rates
-from engine.planner.petals import WORTH_A_MOVE, least_served
+from engine.planner.petals import WORTH_A_MOVE
 from engine.planner.placement import choose_span, tokens_per_s
 
+CHECK_EVERY_S = 10.0
+"""Mean time between two looks of a node at its place; to look costs a large swarm's node 0.1 s."""
 STEADY_WITHIN = 0.05
 """Measurements that differ by less than this part are the same: their noise must move nobody."""
+NEWCOMER_GAIN = 0.01
+"""By what part blocks must be served less than those that a newcomer has chosen, before it loads."""
 _PER_TOKEN = 1000
 """Rates are compared in whole thousandths of a token/s."""
 
@@ -46,8 +50,6 @@ def decide(
     *,
     size: ModelSize | None = None,
     min_gain: float = WORTH_A_MOVE,
-    standby: bool = True,
-    places: Mapping[PeerId, Move] | None = None,
 ) -> Move | None:
     """Say which blocks `peer` should go to, if it should.
 
@@ -70,9 +72,6 @@ def decide(
             large one.
         min_gain: By what part the swarm must gain before nodes move that it cannot spare where they
             are ([PT] App. D); for the others each move has a price.
-        standby: Whether `peer` serves its old blocks until it has the new ones. Without, it stays
-            where its absence would make the swarm slower.
-        places: What `better_places` says of this snapshot, if that is known already.
 
     Raises:
         ValueError: `max_blocks` is below 1.
@@ -86,12 +85,7 @@ def decide(
         return _confirm(snapshot, own, max_blocks, size, min_gain)
     if own.state is not StageState.ONLINE:
         return None
-    if places is None:
-        places = better_places(snapshot, size=size, min_gain=min_gain)
-    move = places.get(peer)
-    if move is None or (not standby and _is_locked(snapshot, own)):
-        return None
-    return move
+    return better_places(snapshot, size=size, min_gain=min_gain).get(peer)
 
 
 def better_places(
@@ -120,12 +114,7 @@ def better_places(
         chain = coverage.best_rearrangement(num_blocks, holders, price=min_gain, in_order=False)
     if chain is None:
         return {}
-    everyone = chain.gain >= min_gain
-    return {
-        step.peer: Move(step.span, _why(chain), chain.gain)
-        for step in chain.steps
-        if everyone or step.is_free
-    }
+    return {step.peer: Move(step.span, _why(chain), chain.gain) for step in chain.steps}
 
 
 def wait_s(rng: Random, every_s: float) -> float:
@@ -169,38 +158,40 @@ def _confirm(
     size: ModelSize | None,
     min_gain: float,
 ) -> Move | None:
-    """Whether others are there first.
-
-    Of those with the same aim who has a lower id goes; the others see that its blocks will do.
-    """
+    """Whether the aim is still the best one, if those with the same aim and lower ids go first."""
     aim = own.next_span or own.span
-    seen = as_intended(snapshot)
-    planned = _planned(seen, own.peer, size) if own.next_span is None else None
-    if planned is not None:
-        if planned == aim:
-            return None
-        return Move(planned, f"By now the fastest pipeline has blocks {planned} here.", 0.0)
-    first = replace(
-        seen,
-        stages=tuple(
-            stage
-            for stage in seen.stages
-            if stage.peer < own.peer
-            or (stage.peer != own.peer and stage.state is StageState.ONLINE)
-            or (stage.span.end <= aim.start or stage.span.start >= aim.end)
-        ),
-    )
-    rates = block_rates(seen.num_blocks, _holders(first))
-    length = min(max_blocks, seen.num_blocks)
-    worst = least_served(rates, length)
-    least = rates[worst : worst + length].min()
-    there = rates[aim.start : aim.end].min()
-    if there <= least * (1 + min_gain):
-        return None
-    if own.next_span is not None:
-        return Move(own.span, f"Others go to blocks {aim} first, so this node stays.", 0.0)
-    span = Span(worst, worst + length)
-    return Move(span, f"Others go to blocks {aim} first; blocks {span} are served least then.", 0.0)
+    before = _first(snapshot, own, aim)
+    if own.next_span is None:
+        span = _planned(as_intended(snapshot), own.peer, size)
+        if span is None:
+            span = choose_span(before, max_blocks)
+            rates = block_rates(before.num_blocks, _holders(before))
+            least = rates[span.start : span.end].min()
+            if rates[aim.start : aim.end].min() <= least * (1 + NEWCOMER_GAIN):
+                return None
+        return (
+            None if span == aim else Move(span, f"By now the swarm needs blocks {span} more.", 0.0)
+        )
+    before = replace(before, stages=(*before.stages, replace(own, next_span=None)))
+    move = better_places(before, size=size, min_gain=min_gain).get(own.peer)
+    if move is None:
+        return Move(own.span, "By now the swarm needs nobody to move.", 0.0)
+    return None if move.span == aim else move
+
+
+def _first(snapshot: SwarmSnapshot, own: StageInfo, aim: Span) -> SwarmSnapshot:
+    """The others, where those with higher ids and this aim have not told it."""
+    stages = []
+    for stage in snapshot.stages:
+        there = stage.next_span or stage.span
+        is_apart = there.end <= aim.start or there.start >= aim.end
+        if stage.peer == own.peer:
+            continue
+        if stage.peer < own.peer or is_apart:
+            stages.append(stage)
+        elif stage.state is StageState.ONLINE:
+            stages.append(replace(stage, next_span=None))
+    return as_intended(replace(snapshot, stages=tuple(stages)))
 
 
 def _planned(snapshot: SwarmSnapshot, peer: PeerId, size: ModelSize | None) -> Span | None:
@@ -232,15 +223,6 @@ def _towards_partition(
         and stage.peer in found.spans
         and found.spans[stage.peer] != stage.span
     }
-
-
-def _is_locked(snapshot: SwarmSnapshot, own: StageInfo) -> bool:
-    """Whether blocks would be served less than any is now, if their holder left them."""
-    serving = tuple(stage for stage in snapshot.stages if stage.state is StageState.ONLINE)
-    rates = block_rates(snapshot.num_blocks, _holders(replace(snapshot, stages=serving)))
-    least = rates.min()
-    gone = rates[own.span.start : own.span.end] - _rate(own, len(own.span))
-    return bool(least > 0 and gone.min() < least)
 
 
 def _holders(snapshot: SwarmSnapshot) -> Sequence[Holder]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from engine.core.ids import PeerId
 from engine.core.plans import Span
@@ -39,11 +39,11 @@ class Shoal:
 
     Args:
         size: The model's, if the scenario has one.
-        standby: Whether nodes have room for old and new blocks.
     """
 
-    def __init__(self, size: ModelSize | None, *, standby: bool) -> None:
-        self.keeps_old_blocks = standby
+    keeps_old_blocks = True
+
+    def __init__(self, size: ModelSize | None) -> None:
         self._size = size
         self._seen: SwarmSnapshot | None = None
         self._moves: Mapping[PeerId, Move] = {}
@@ -65,16 +65,7 @@ class Shoal:
         if snapshot is not self._seen:
             self._seen = snapshot
             self._moves = rebalance.better_places(snapshot, size=self._size)
-        if peer not in self._moves:
-            return None
-        move = rebalance.decide(
-            snapshot,
-            peer,
-            max_blocks,
-            size=self._size,
-            standby=self.keeps_old_blocks,
-            places=self._moves,
-        )
+        move = self._moves.get(peer)
         return None if move is None else move.span
 
 
@@ -119,8 +110,16 @@ class Petals(JoinOnly):
         return self._answers[peer]
 
 
-def named(name: str, size: ModelSize | None, *, standby: bool) -> Policy:
-    """`shoal`, `petals` or `join`."""
+NAMES: Final = ("shoal", "petals", "join")
+
+
+def named(name: str, size: ModelSize | None) -> Policy:
+    """One of `NAMES`.
+
+    Args:
+        name: Of the policy.
+        size: The model's, if the scenario has one.
+    """
     if name == "shoal":
-        return Shoal(size, standby=standby)
+        return Shoal(size)
     return Petals() if name == "petals" else JoinOnly()

@@ -151,6 +151,32 @@ def liar(name: str, rng: Random) -> Scenario:
     )
 
 
+def jitter(name: str, rng: Random) -> Scenario:
+    """40 servers that stay for a day, whose measurements of themselves differ by a hundredth."""
+    return Scenario(
+        name,
+        "40 servers stay for a day; what they measure of themselves differs by 1 % each time.",
+        BLOOM_BLOCKS,
+        tuple(_bloom_server(rng, index) for index in range(40)),
+        tuple(Visit(index, -1.0, inf) for index in range(40)),
+        noise=0.01,
+        sample_s=300.0,
+    )
+
+
+def two_thousand(name: str, rng: Random) -> Scenario:
+    """Ten times `petals-206`."""
+    return daily_swarm(
+        name,
+        "2,000 servers come and go through a day, up to 1,000 at once.",
+        rng,
+        num_machines=2000,
+        peak=1000,
+        trough=200,
+        sample_s=600.0,
+    )
+
+
 def bloombee(name: str, rng: Random) -> Scenario:
     """LLaMA-30B on the machines of [BB] §8 over one of its links; one machine leaves for an hour.
 
@@ -291,5 +317,7 @@ _BUILDERS: Final[Mapping[str, Callable[[str, Random], Scenario]]] = {
     "flash-crowd": flash_crowd,
     "region-lost": region_lost,
     "liar": liar,
+    "jitter": jitter,
+    "two-thousand": two_thousand,
 }
 NAMES: Final = tuple(_BUILDERS)

@@ -6,7 +6,7 @@ wants to hold blocks says so, waits until the others have seen it, and asks once
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
@@ -16,7 +16,7 @@ import numpy as np
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
-from engine.planner.rebalance import steady, wait_s
+from engine.planner.rebalance import CHECK_EVERY_S, steady, wait_s
 from engine.simulator.events import EventQueue
 from engine.simulator.meters import Gauge, Present, gauge_of
 from engine.simulator.policies import Policy
@@ -27,9 +27,8 @@ VIEW_EVERY_S: Final = 5.0
 """Announcements are read so often, by everyone at once."""
 SETTLE_S: Final = VIEW_EVERY_S + 1.0
 """Until all have seen what was announced."""
-CHECK_EVERY_S: Final = 20.0
-"""Mean time between two looks of a node at its place."""
 MAX_AIMS: Final = 4
+HOUR_S: Final = 3600.0
 _PER_TOKEN: Final = 1000
 
 
@@ -108,8 +107,8 @@ class World:
         self._recorder = Recorder()
         self._gauge = gauge_of(self.scenario, self.seed)
 
-    def run(self) -> Record:
-        """Let the whole scenario pass."""
+    def hours(self) -> Iterator[float]:
+        """Let the scenario pass, an hour at a time; gives the time in seconds after each."""
         for visit in sorted(self.scenario.visits, key=lambda visit: (visit.from_s, visit.machine)):
             if visit.from_s < 0:
                 self._begin_with(visit)
@@ -117,9 +116,23 @@ class World:
                 self._events.at(visit.from_s, self._doing(self._arrive, visit))
         self._look()
         self._events.at(self.scenario.sample_s, self._sample)
-        self._events.run(self.scenario.duration_s)
-        self._note()
-        return self._recorder.finish(self.scenario.duration_s)
+        until_s = 0.0
+        while until_s < self.scenario.duration_s:
+            until_s = min(until_s + HOUR_S, self.scenario.duration_s)
+            self._events.run(until_s)
+            self._note()
+            yield until_s
+
+    def run(self) -> Record:
+        """Let the whole scenario pass."""
+        for _ in self.hours():
+            pass
+        return self.record
+
+    @property
+    def record(self) -> Record:
+        """What has been so far."""
+        return self._recorder.finish(self._events.now_s)
 
     # Coming and going.
 
