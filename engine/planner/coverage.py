@@ -18,7 +18,11 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 
 MOVE_PRICE = 0.004
-"""By what part each move must raise the least rate, or it is not worth its download."""
+"""By what part each move must raise the least rate in a swarm of `_USUAL_NODES`, or it is not worth
+its download. In a larger swarm somebody comes or goes sooner, and the gain is gone; so the price
+rises with the number of nodes."""
+_USUAL_NODES = 60
+_MAX_PRICED_NODES = 100
 MAX_MOVES = 8
 """In one chain."""
 _STATES_TIMES_NODES = 6000
@@ -85,8 +89,17 @@ def block_rates(num_blocks: int, holders: Sequence[Holder]) -> Floats:
     return rates
 
 
+def move_price(num_nodes: int) -> float:
+    """Part of the least rate that a move must bring in a swarm of so many nodes."""
+    return MOVE_PRICE * min(num_nodes, _MAX_PRICED_NODES) / _USUAL_NODES
+
+
 def best_rearrangement(
-    num_blocks: int, holders: Sequence[Holder], *, price: float = MOVE_PRICE, in_order: bool = True
+    num_blocks: int,
+    holders: Sequence[Holder],
+    *,
+    price: float | None = None,
+    in_order: bool = True,
 ) -> Rearrangement | None:
     """The moves that raise the least rate most, each at its price; None: none is worth it.
 
@@ -95,13 +108,13 @@ def best_rearrangement(
     Args:
         num_blocks: L.
         holders: Everyone, by peer id.
-        price: Part of the least rate that each move must bring.
+        price: Part of the least rate that each move must bring; None: `move_price`.
         in_order: Whether none of the moves, made one after the other, may lower the least rate.
     """
     if not any(holder.may_move for holder in holders):
         return None
     search = _Search(num_blocks, holders, in_order=in_order)
-    moves = search.run(price)
+    moves = search.run(move_price(len(holders)) if price is None else price)
     steps = tuple(
         Step(holders[place].peer, Span(start, start + holders[place].length))
         for place, start in moves

@@ -74,6 +74,8 @@ class Scenario:
     noise: float = 0.0
     """Of a measurement of one's own speed: standard deviation, as a part of it."""
     sample_s: float = 60.0
+    view_every_s: float = 5.0
+    """Announcements are read so often, by everyone at once."""
 
     def link_s(self) -> Mapping[PeerId, Mapping[PeerId, float]]:
         """One-way times between all machines, where regions have them."""

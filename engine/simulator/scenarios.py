@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from dataclasses import replace
 from math import cos, inf, pi
 from random import Random
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from engine.core.errors import ConfigError
 from engine.core.ids import PeerId
 from engine.core.profiles import ModelSize
+from engine.simulator.daily import daily_visits
 from engine.simulator.scenario import DAY_S, Machine, Meter, Scenario, Visit
 
 BLOOM_BLOCKS: Final = 70
@@ -66,7 +67,6 @@ def daily_swarm(
     num_machines: int,
     peak: int,
     trough: int,
-    sample_s: float = 60.0,
 ) -> Scenario:
     """Servers for BLOOM-176B with a daily cycle of activity.
 
@@ -77,7 +77,6 @@ def daily_swarm(
         num_machines: All there are; each comes about once a day.
         peak: Machines at the busiest time, in the middle.
         trough: Machines at the beginning and the end.
-        sample_s: Between two measurements.
     """
     machines = tuple(_bloom_server(rng, index) for index in range(num_machines))
     half, middle = (peak - trough) / 2, (peak + trough) / 2
@@ -85,8 +84,8 @@ def daily_swarm(
     def wanted(at_s: float) -> int:
         return round(middle - half * cos(2 * pi * at_s / DAY_S))
 
-    visits = _daily_visits(rng, num_machines, wanted)
-    return Scenario(name, about, BLOOM_BLOCKS, machines, visits, sample_s=sample_s)
+    visits = daily_visits(rng, num_machines, wanted)
+    return Scenario(name, about, BLOOM_BLOCKS, machines, visits)
 
 
 def flash_crowd(name: str, rng: Random) -> Scenario:
@@ -165,16 +164,16 @@ def jitter(name: str, rng: Random) -> Scenario:
 
 
 def two_thousand(name: str, rng: Random) -> Scenario:
-    """Ten times `petals-206`."""
-    return daily_swarm(
+    """Many more than today's swarms have; so many announcements are read only once a minute."""
+    scenario = daily_swarm(
         name,
-        "2,000 servers come and go through a day, up to 1,000 at once.",
+        "2,400 servers come and go through a day, up to 2,000 at once.",
         rng,
-        num_machines=2000,
-        peak=1000,
-        trough=200,
-        sample_s=600.0,
+        num_machines=2400,
+        peak=2000,
+        trough=400,
     )
+    return replace(scenario, sample_s=300.0, view_every_s=60.0)
 
 
 def bloombee(name: str, rng: Random) -> Scenario:
@@ -263,52 +262,6 @@ def _bloom_server(rng: Random, index: int, region: str = "") -> Machine:
 
 def _peer(index: int) -> PeerId:
     return PeerId(f"node-{index:04}")
-
-
-def _daily_visits(
-    rng: Random, num_machines: int, wanted: Callable[[float], int]
-) -> tuple[Visit, ...]:
-    """Visits such that about `wanted` machines are there, each about once a day.
-
-    The cycle itself brings peak - trough machines a day; the other visits replace machines that
-    leave, at times when many are there rather than when few are.
-    """
-    minutes = int(DAY_S // 60)
-    counts = [wanted(60.0 * minute) for minute in range(minutes + 1)]
-    growth = sum(max(0, after - before) for before, after in pairwise(counts))
-    swaps = sorted(
-        rng.choices(range(minutes), weights=counts[:-1], k=max(0, num_machines - growth))
-    )
-    away = dict.fromkeys(range(num_machines), -inf)
-    """Machine → when it left."""
-    here: dict[int, float] = {}
-    """Machine → when it came."""
-    visits: list[Visit] = []
-
-    def come(at_s: float) -> None:
-        machine = rng.choice([one for one, left_s in away.items() if left_s < at_s])
-        del away[machine]
-        here[machine] = at_s
-
-    def leave(at_s: float) -> None:
-        machine = rng.choice([one for one, came_s in here.items() if came_s < at_s])
-        visits.append(Visit(machine, here.pop(machine), at_s))
-        away[machine] = at_s
-
-    for _ in range(counts[0]):
-        come(-1.0)
-    for minute, count in enumerate(counts[1:]):
-        begins_s = 60.0 * minute
-        for _ in range(swaps.count(minute)):
-            at_s = begins_s + rng.uniform(0, 60)
-            leave(at_s)
-            come(at_s)
-        while len(here) < count:
-            come(begins_s + rng.uniform(0, 60))
-        while len(here) > count:
-            leave(begins_s + rng.uniform(0, 60))
-    visits += [Visit(machine, since_s, inf) for machine, since_s in here.items()]
-    return tuple(visits)
 
 
 _BUILDERS: Final[Mapping[str, Callable[[str, Random], Scenario]]] = {

@@ -15,64 +15,20 @@ import numpy as np
 
 from engine.core.ids import PeerId
 from engine.core.plans import Span
-from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.core.snapshot import StageInfo, SwarmSnapshot
 from engine.planner.rebalance import CHECK_EVERY_S, steady, wait_s
 from engine.simulator.events import EventQueue
 from engine.simulator.meters import Gauge, Present, gauge_of
+from engine.simulator.node import PER_TOKEN, Node
 from engine.simulator.policies import Policy
 from engine.simulator.record import Record, Recorder
-from engine.simulator.scenario import Machine, Scenario, Visit
+from engine.simulator.scenario import Scenario, Visit
 
-VIEW_EVERY_S: Final = 5.0
-"""Announcements are read so often, by everyone at once."""
-SETTLE_S: Final = VIEW_EVERY_S + 1.0
-"""Until all have seen what was announced."""
+SEND_S: Final = 1.0
+"""Until an announcement can be read."""
 MAX_AIMS: Final = 4
 HOUR_S: Final = 3600.0
-_PER_TOKEN: Final = 1000
-
-
-@dataclass(slots=True, eq=False)
-class _Node:
-    """A machine that is there."""
-
-    machine: Machine
-    since_s: float
-    rng: Random
-    max_blocks: int
-    block_s: float
-    """As announced."""
-    span: Span
-    is_serving: bool = False
-    next_span: Span | None = None
-    """Announced."""
-    is_moving: bool = False
-
-    @property
-    def rate(self) -> int:
-        return round(self.machine.tokens_per_s(len(self.span)) * _PER_TOKEN)
-
-    def stage(self) -> StageInfo:
-        """What it announces."""
-        machine = self.machine
-        told_s = self.block_s / machine.claims
-        return StageInfo(
-            peer=machine.peer,
-            span=self.span,
-            state=StageState.ONLINE if self.is_serving else StageState.JOINING,
-            kv_free_tokens=1 << 20,
-            decode_tokens_per_s=1 / (len(self.span) * (told_s + machine.block_row_s)),
-            addresses=(),
-            version="",
-            decode_row_s=len(self.span) * machine.block_row_s,
-            uplink_bytes_per_s=0.0
-            if machine.uplink_bytes_per_s == np.inf
-            else machine.uplink_bytes_per_s,
-            max_blocks=machine.max_blocks,
-            block_s=told_s,
-            block_row_s=machine.block_row_s,
-            next_span=self.next_span,
-        )
+_MAX_ROUNDS: Final = 20
 
 
 @dataclass(slots=True)
@@ -91,7 +47,7 @@ class World:
     seed: int
     reload_s: float
     _events: EventQueue = field(default_factory=EventQueue, init=False)
-    _nodes: dict[PeerId, _Node] = field(default_factory=dict, init=False)
+    _nodes: dict[PeerId, Node] = field(default_factory=dict, init=False)
     _announced: dict[PeerId, StageInfo] = field(default_factory=dict, init=False)
     _is_changed: bool = field(default=True, init=False)
     _view: SwarmSnapshot = field(init=False)
@@ -114,6 +70,7 @@ class World:
                 self._begin_with(visit)
             else:
                 self._events.at(visit.from_s, self._doing(self._arrive, visit))
+        self._settle_before()
         self._look()
         self._events.at(self.scenario.sample_s, self._sample)
         until_s = 0.0
@@ -134,6 +91,16 @@ class World:
         """What has been so far."""
         return self._recorder.finish(self._events.now_s)
 
+    @property
+    def _settle_s(self) -> float:
+        """Until all have seen what was announced."""
+        return self.scenario.view_every_s + SEND_S
+
+    @property
+    def _check_every_s(self) -> float:
+        """Nobody looks twice at the same view."""
+        return max(CHECK_EVERY_S, self.scenario.view_every_s)
+
     # Coming and going.
 
     def _begin_with(self, visit: Visit) -> None:
@@ -145,38 +112,54 @@ class World:
         self._swap_view()
         self._check_later(node)
 
+    def _settle_before(self) -> None:
+        """Those who have been there long have found their places."""
+        for _ in range(_MAX_ROUNDS):
+            moves = 0
+            for node in self._nodes.values():
+                span = self.policy.move(self._seen(), node.machine.peer, node.max_blocks)
+                if span is not None and span != node.span:
+                    self._serve(node, -1)
+                    node.span = span
+                    self._serve(node, 1)
+                    self._announce(node)
+                    self._swap_view()
+                    moves += 1
+            if not moves:
+                break
+
     def _arrive(self, visit: Visit) -> None:
         node = self._new_node(visit)
         self._announce(node)
-        self._events.after(SETTLE_S, lambda: self._settle(node, MAX_AIMS))
+        self._events.after(self._settle_s, lambda: self._settle(node, MAX_AIMS))
 
-    def _new_node(self, visit: Visit) -> _Node:
+    def _new_node(self, visit: Visit) -> Node:
         machine = self.scenario.machines[visit.machine]
         rng = Random(f"{self.seed} {machine.peer} {visit.from_s}")  # noqa: S311 - a draw to repeat
         max_blocks = min(machine.max_blocks, self.scenario.num_blocks)
         others = tuple(stage for stage in self._seen().stages if stage.peer != machine.peer)
         seen = replace(self._seen(), stages=others)
         span = self.policy.place(seen, machine.peer, max_blocks)
-        node = _Node(machine, visit.from_s, rng, max_blocks, machine.block_s, span)
+        node = Node(machine, visit.from_s, rng, max_blocks, machine.block_s, span)
         self._measure(node)
         self._nodes[machine.peer] = node
         self._events.at(visit.until_s, lambda: self._leave(node))
         return node
 
-    def _leave(self, node: _Node) -> None:
-        if node.is_serving:
-            self._serve(node, -1)
-        node.is_serving = False
+    def _leave(self, node: Node) -> None:
         del self._nodes[node.machine.peer]
         del self._announced[node.machine.peer]
         self._is_changed = True
+        if node.is_serving:
+            self._serve(node, -1)
+        node.is_serving = False
 
-    def _is_here(self, node: _Node) -> bool:
+    def _is_here(self, node: Node) -> bool:
         return self._nodes.get(node.machine.peer) is node
 
     # Finding a place.
 
-    def _settle(self, node: _Node, aims_left: int) -> None:
+    def _settle(self, node: Node, aims_left: int) -> None:
         """A newcomer asks again whether its aim is free, and loads."""
         if not self._is_here(node):
             return
@@ -184,11 +167,11 @@ class World:
         if other is not None and other != node.span and aims_left:
             node.span = other
             self._announce(node)
-            self._events.after(SETTLE_S, lambda: self._settle(node, aims_left - 1))
+            self._events.after(self._settle_s, lambda: self._settle(node, aims_left - 1))
         else:
             self._events.after(self.reload_s, lambda: self._start(node))
 
-    def _start(self, node: _Node) -> None:
+    def _start(self, node: Node) -> None:
         if not self._is_here(node):
             return
         node.is_serving = True
@@ -196,10 +179,10 @@ class World:
         self._announce(node)
         self._check_later(node)
 
-    def _check_later(self, node: _Node) -> None:
-        self._events.after(wait_s(node.rng, CHECK_EVERY_S), lambda: self._check(node))
+    def _check_later(self, node: Node) -> None:
+        self._events.after(wait_s(node.rng, self._check_every_s), lambda: self._check(node))
 
-    def _check(self, node: _Node) -> None:
+    def _check(self, node: Node) -> None:
         if not self._is_here(node):
             return
         if self.scenario.noise:
@@ -210,13 +193,13 @@ class World:
                 self._aim(node, span, MAX_AIMS)
         self._check_later(node)
 
-    def _aim(self, node: _Node, span: Span, aims_left: int) -> None:
+    def _aim(self, node: Node, span: Span, aims_left: int) -> None:
         node.is_moving = True
         node.next_span = span
         self._announce(node)
-        self._events.after(SETTLE_S, lambda: self._confirm(node, aims_left))
+        self._events.after(self._settle_s, lambda: self._confirm(node, aims_left))
 
-    def _confirm(self, node: _Node, aims_left: int) -> None:
+    def _confirm(self, node: Node, aims_left: int) -> None:
         if not self._is_here(node) or node.next_span is None:
             return
         other = self.policy.confirm(self._seen(), node.machine.peer, node.max_blocks)
@@ -228,7 +211,7 @@ class World:
         else:
             self._go(node, node.next_span)
 
-    def _go(self, node: _Node, span: Span) -> None:
+    def _go(self, node: Node, span: Span) -> None:
         self._recorder.count_move()
         if not self.policy.keeps_old_blocks and self.reload_s:
             self._serve(node, -1)
@@ -236,7 +219,7 @@ class World:
             self._announce(node)
         self._events.after(self.reload_s, lambda: self._arrive_at(node, span))
 
-    def _arrive_at(self, node: _Node, span: Span) -> None:
+    def _arrive_at(self, node: Node, span: Span) -> None:
         if not self._is_here(node):
             return
         if node.is_serving:
@@ -248,7 +231,7 @@ class World:
 
     # What others see, and what is measured.
 
-    def _measure(self, node: _Node) -> None:
+    def _measure(self, node: Node) -> None:
         measured_s = node.machine.block_s * (1 + self.scenario.noise * node.rng.gauss(0, 1))
         told_s = steady(node.block_s, measured_s)
         if told_s != node.block_s:
@@ -256,13 +239,13 @@ class World:
             if node.machine.peer in self._announced:
                 self._announce(node)
 
-    def _announce(self, node: _Node) -> None:
+    def _announce(self, node: Node) -> None:
         self._announced[node.machine.peer] = node.stage()
         self._is_changed = True
 
     def _look(self) -> None:
         self._swap_view()
-        self._events.after(VIEW_EVERY_S, self._look)
+        self._events.after(self.scenario.view_every_s, self._look)
 
     def _swap_view(self) -> None:
         if self._is_changed:
@@ -273,12 +256,12 @@ class World:
     def _seen(self) -> SwarmSnapshot:
         return self._gauge.believed(self._view)
 
-    def _serve(self, node: _Node, sign: int) -> None:
-        self._note()
+    def _serve(self, node: Node, sign: int) -> None:
         self._rates[node.span.start : node.span.end] += sign * node.rate
+        self._note()
 
     def _note(self) -> None:
-        """Account for the time since the last change."""
+        """Account for the time since the last change, and begin with what is now."""
         self._recorder.note(self._events.now_s, int(self._rates.min()) > 0, len(self._nodes))
 
     def _sample(self) -> None:
@@ -287,7 +270,7 @@ class World:
             Present(node.machine, node.stage(), node.since_s) for node in self._nodes.values()
         ]
         rate, bound = self._gauge.sample(
-            self._events.now_s, self.reload_s, float(self._rates.min()) / _PER_TOKEN, present
+            self._events.now_s, self.reload_s, float(self._rates.min()) / PER_TOKEN, present
         )
         self._recorder.sample(self._events.now_s, rate, bound, len(present))
         self._events.after(self.scenario.sample_s, self._sample)

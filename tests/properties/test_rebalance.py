@@ -12,10 +12,10 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState
 from engine.planner.coverage import (
-    MOVE_PRICE,
     Holder,
     best_rearrangement,
     block_rates,
+    move_price,
 )
 from engine.planner.rebalance import better_places, decide
 from tests.support.builders import snapshot, stage_info
@@ -89,12 +89,13 @@ def test_moves_made_in_order_never_slow_the_swarm_and_bring_what_they_promise(no
 def test_no_single_move_that_is_worth_its_price_is_missed(nodes):
     rates = block_rates(10, nodes)
     found = best_rearrangement(10, nodes)
+    price = move_price(len(nodes))
     gained = 0.0 if found is None else found.after - found.before
     for node in nodes:
         for start in range(10 - node.length + 1):
             after = rates.copy()
             after[node.span.start : node.span.end] -= node.rate
             after[start : start + node.length] += node.rate
-            if after.min() > rates.min() * (1 + MOVE_PRICE) and rates.min() > 0:
-                assert gained >= after.min() - rates.min() - 8 * MOVE_PRICE * rates.mean()
+            if after.min() > rates.min() * (1 + price) and rates.min() > 0:
+                assert gained >= after.min() - rates.min() - 8 * price * rates.mean()
                 assert found is not None
