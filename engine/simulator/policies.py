@@ -20,6 +20,8 @@ class Policy(Protocol):
 
     keeps_old_blocks: bool
     """Whether a node that moves serves its old blocks until it has the new ones."""
+    check_every_s: float
+    """Mean time between two looks of a node at its place."""
 
     def place(self, snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int) -> Span:
         """Where a newcomer goes."""
@@ -42,6 +44,7 @@ class Shoal:
     """
 
     keeps_old_blocks = True
+    check_every_s = rebalance.CHECK_EVERY_S
 
     def __init__(self, size: ModelSize | None) -> None:
         self._size = size
@@ -73,6 +76,7 @@ class JoinOnly:
     """[PT]'s joining rule, and no moves."""
 
     keeps_old_blocks = False
+    check_every_s = 60.0
 
     def place(self, snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int) -> Span:
         """See `Policy`."""

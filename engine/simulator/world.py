@@ -16,7 +16,7 @@ import numpy as np
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, SwarmSnapshot
-from engine.planner.rebalance import CHECK_EVERY_S, steady, wait_s
+from engine.planner.rebalance import steady, wait_s
 from engine.simulator.events import EventQueue
 from engine.simulator.meters import Gauge, Present, gauge_of
 from engine.simulator.node import PER_TOKEN, Node
@@ -99,7 +99,7 @@ class World:
     @property
     def _check_every_s(self) -> float:
         """Nobody looks twice at the same view."""
-        return max(CHECK_EVERY_S, self.scenario.view_every_s)
+        return max(self.policy.check_every_s, self.scenario.view_every_s)
 
     # Coming and going.
 

@@ -54,7 +54,7 @@ def test_swarm_without_enough_machines_is_not_counted_as_out_of_service() -> Non
 
 
 def test_equal_seeds_give_equal_runs() -> None:
-    scenario = replace(scenarios.build("petals-206", 1), duration_s=1.5 * HOUR_S)
+    scenario = replace(scenarios.build("petals-206", 1), duration_s=0.5 * HOUR_S)
     one, other = run(scenario, seed=5), run(scenario, seed=5)
     assert one == other
     assert one != run(scenario, seed=6)
@@ -62,26 +62,21 @@ def test_equal_seeds_give_equal_runs() -> None:
 
 
 def test_our_planner_serves_more_of_what_is_possible_than_petals_and_than_nobody() -> None:
-    scenario = replace(scenarios.build("petals-206", 2), duration_s=3 * HOUR_S)
+    scenario = replace(scenarios.build("petals-206", 2), duration_s=1.5 * HOUR_S)
     shares = {name: run(scenario, name).mean_bound_share for name in policies.NAMES}
     assert shares["shoal"] > shares["petals"] + 0.03
     assert shares["shoal"] > shares["join"] + 0.03
 
 
 def test_lost_region_leaves_no_gap_longer_than_one_reload() -> None:
-    record = run(scenarios.build("region-lost", 0), reload_s=RELOAD_S)
+    scenario = replace(scenarios.build("region-lost", 0), duration_s=1.5 * HOUR_S)
+    record = run(scenario, reload_s=RELOAD_S)
     assert record.longest_zero_s <= RELOAD_S
     assert record.mean_bound_share > 0.85
 
 
-def test_crowd_that_comes_and_goes_finds_its_places() -> None:
-    record = run(scenarios.build("flash-crowd", 0))
-    assert record.seconds_at_zero == 0
-    assert record.mean_bound_share > 0.9
-
-
 def test_who_says_it_is_fast_and_is_not_is_found_out_by_those_who_use_it() -> None:
-    record = run(scenarios.build("liar", 0))
+    record = run(replace(scenarios.build("liar", 0), duration_s=1.5 * HOUR_S))
     assert record.samples[0].tokens_per_s < 0.9 * record.samples[0].bound_tokens_per_s
     assert record.samples[-1].tokens_per_s > 0.95 * record.samples[-1].bound_tokens_per_s
 
