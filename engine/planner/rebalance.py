@@ -24,7 +24,7 @@ from engine.planner.placement import choose_span, tokens_per_s
 
 CHECK_EVERY_S = 10.0
 """Mean time between two looks of a node at its place; to look costs a large swarm's node 0.1 s."""
-STEADY_WITHIN = 0.05
+STEADY_WITHIN = 0.06
 """Measurements that differ by less than this part are the same: their noise must move nobody."""
 NEWCOMER_GAIN = 0.01
 """By what part blocks must be served less than those that a newcomer has chosen, before it loads."""

@@ -32,7 +32,7 @@ def test_text_says_how_much_is_served_and_at_what_price(capsys):
 
 def test_list_names_every_scenario(capsys):
     assert main(["simulate", "list"]) == 0
-    assert capsys.readouterr().out.startswith("petals-206     206 servers")
+    assert capsys.readouterr().out.startswith("petals-206    206 servers")
     assert main(["simulate", "list", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["scenarios"]) == 12
 
