@@ -110,6 +110,8 @@ async def measure(bench: SwarmBench, work: Work) -> PrefixReport:
             model_id=model.files.spec.model_id,
             spans=model.spans,
             spares=[],
+            hosts=bench.stage_hosts,
+            client_host=bench.client_host,
             settings=settings_for(bench, model, threads, work.kv_tokens(bench.new_tokens)),
             models_dir=model.models_dir,
             host_exec=bench.host_exec,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from engine.core.plans import Span
+
 _BITS_PER_UNIT: Final = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _SECONDS_PER_UNIT: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BYTES_PER_UNIT: Final = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20}
@@ -101,6 +103,26 @@ def sizes(text: str) -> tuple[int, ...]:
     found = counts(text)
     if 0 in found:
         raise argparse.ArgumentTypeError(f"{text!r} holds a 0")
+    return found
+
+
+def spans(text: str) -> tuple[Span, ...]:
+    """`0-12,12-20`: every stage's blocks, each from one up to but not including the next, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is something else, or blocks are left out or there twice.
+    """
+    if not re.fullmatch(r"\d{1,6}-\d{1,6}(,\d{1,6}-\d{1,6})*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of spans such as 0-12,12-20")
+    found = tuple(Span(*map(int, part.split("-"))) for part in text.split(","))
+    if any(span.end <= span.start for span in found):
+        raise argparse.ArgumentTypeError(f"{text!r} has a span that ends where it begins or before")
+    begins = (0, *(span.end for span in found))
+    if any(span.start != begin for span, begin in zip(found, begins, strict=False)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} leaves blocks out or has some twice: the first span begins at 0, and each "
+            "other one where the one before it ends"
+        )
     return found
 
 

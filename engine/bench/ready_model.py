@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.bench import thin_model
+from engine.bench.placed import check_model
 from engine.bench.prompts import distinct_ids, make_prompts
 from engine.bench.request import SwarmBench
 from engine.core.errors import ConfigError
+from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.localapi.running import Home
 from engine.localapi.schema import Progress
@@ -73,13 +75,9 @@ async def ready_model(bench: SwarmBench, say: Callable[[str], None]) -> ReadyMod
             f"exceed the context of {spec.name}, {spec.max_position_embeddings} tokens; ask for "
             f"fewer, or take --model {thin_model.NAME}."
         )
-    try:
-        spans = even_spans(spec.num_hidden_layers, bench.stages)
-    except ValueError as error:
-        raise ConfigError(
-            f"{spec.name} has {spec.num_hidden_layers} blocks, so it cannot be spread over "
-            f"{bench.stages} stages; choose fewer."
-        ) from error
+    if bench.nodes is not None:
+        check_model(bench.nodes, spec, ELEMENT_BYTES[machine.dtype])
+    spans = _spans(bench, spec)
     files = await prepare(
         source, models_dir, machine.dtype_name, Span(0, spec.num_hidden_layers), show
     )
@@ -111,6 +109,25 @@ async def ready_model(bench: SwarmBench, say: Callable[[str], None]) -> ReadyMod
         prompts(count, bench.prompt_tokens, bench.seed),
         prompts(1, bench.long_prompt, bench.seed + 1)[0] if bench.long_prompt else [],
     )
+
+
+def _spans(bench: SwarmBench, spec: ModelSpec) -> list[Span]:
+    """What each stage holds."""
+    num_blocks = spec.num_hidden_layers
+    if not bench.spans:
+        try:
+            return even_spans(num_blocks, bench.stages)
+        except ValueError as error:
+            raise ConfigError(
+                f"{spec.name} has {num_blocks} blocks, so it cannot be spread over "
+                f"{bench.stages} stages; choose fewer."
+            ) from error
+    if bench.spans[-1].end != num_blocks:
+        raise ConfigError(
+            f"{spec.name} has {num_blocks} blocks, but --spans ends at {bench.spans[-1].end}; "
+            f"let its last span end at {num_blocks}."
+        )
+    return list(bench.spans)
 
 
 async def _source(

@@ -79,6 +79,16 @@ class Run(BaseModel):
     recovery_s_median: float | None = None
     stages: list[StageTime] = []
     repeats_tokens_per_s: list[float] = []
+    placement: str = ""
+    """How the blocks were placed, where that was asked for."""
+    spans: list[tuple[int, int]] = []
+    """Of the stages in their order."""
+    hosts: list[int] = []
+    """Of each stage."""
+    predicted_tokens_per_s: float | None = None
+    """By the planner, from what is known of the machines."""
+    prediction_error: float | None = None
+    """Predicted over measured, less one."""
 
 
 @dataclass(frozen=True, slots=True)

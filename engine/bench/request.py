@@ -10,6 +10,8 @@ from engine.bench.environments import ENVIRONMENTS
 from engine.bench.quantities import Emulation, LinkShaping
 from engine.config import ModelConfig
 from engine.core.errors import ConfigError
+from engine.core.plans import Span
+from engine.profiler.nodes_file import NodesFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,16 @@ class SwarmBench:
     soak_s: float = 0.0
     long_prompt: int = 0
     chats: int = 8
+    spans: tuple[Span, ...] = ()
+    """What each stage holds; empty: an even split."""
+    nodes: NodesFile | None = None
+    """The machines, to predict with; the first one is host 1."""
+    placements: tuple[str, ...] = ()
+    """Ways of placing the blocks on `nodes` to measure one after the other, see `bench.placed`."""
+    placement: str = ""
+    """Which of them this is."""
+    hosts: tuple[int, ...] = ()
+    """Where each stage runs; empty: the first one on host 1, and so on."""
 
     def check(self) -> None:
         """See that the parts fit together.
@@ -72,6 +84,25 @@ class SwarmBench:
             )
         if self.against and (any(modes) or self.emulate):
             raise ConfigError("--against compares plain measurements of a real model only.")
+        if self.nodes is not None:
+            self._check_nodes(self.nodes, is_plain=not (any(modes) or self.against))
+        elif self.placements:
+            raise ConfigError("--placements needs --nodes: it says which machines there are.")
+        if self.placements and (self.spans or many):
+            raise ConfigError(
+                "--placements places the blocks itself, for one batch size and one number of "
+                "micro-batches; leave out --spans and lists."
+            )
+
+    def _check_nodes(self, nodes: NodesFile, *, is_plain: bool) -> None:
+        if not is_plain:
+            raise ConfigError("--nodes predicts plain measurements of Shoal alone.")
+        machines = len(nodes.profiles)
+        if not (self.placements or self.hosts) and machines != self.stages:
+            raise ConfigError(
+                f"The file of --nodes has {machines} machines, but there are {self.stages} stages; "
+                "describe as many machines as there are stages, host 1 first."
+            )
 
     @property
     def disturbed(self) -> bool:
@@ -100,6 +131,16 @@ class SwarmBench:
         """One-way delays that a token meets on its way around the ring."""
         hops = self.stages - 1 if self.ideal_client_link or self.stages == 1 else self.stages
         return hops * self.network.delay_s if self.network else 0.0
+
+    @property
+    def stage_hosts(self) -> tuple[int, ...]:
+        """The number of each stage's host."""
+        return self.hosts or tuple(range(1, self.stages + 1))
+
+    @property
+    def client_host(self) -> int:
+        """The number of the client's: the one after all machines."""
+        return 1 + (self.stages if self.nodes is None else len(self.nodes.profiles))
 
     @property
     def rows_of_emulated_pass(self) -> int:

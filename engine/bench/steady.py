@@ -8,6 +8,7 @@ from itertools import cycle, islice
 from engine.bench.bed import WARM_UP_TOKENS, Bed, say, time_limit_s
 from engine.bench.children import Child, Children
 from engine.bench.measured import Measured
+from engine.bench.placed import placement_fields
 from engine.bench.report import Run, local_run, swarm_run
 from engine.bench.specs import Question
 
@@ -59,7 +60,8 @@ async def _measure_one(
         ours.append(await bed.generate(question))
         if local is not None:
             theirs.append(await ask_local(children, local, question))
-    runs = [swarm_run("shoal", ours, warm_ups, bed.limits(), bed.shape(micro_batches))]
+    run = swarm_run("shoal", ours, warm_ups, bed.limits(), bed.shape(micro_batches))
+    runs = [run.model_copy(update=placement_fields(bed.bench, bed.model.spans, run))]
     if theirs:
         runs.append(local_run("local", theirs))
     return runs, {measured.ids_sha256 for measured in (*ours, *theirs)}

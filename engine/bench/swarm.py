@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,6 +15,7 @@ from engine.bench.children import Child, Children, Program
 from engine.bench.disturbed import Disturbance, measure_disturbed
 from engine.bench.interference import Interference, chat_tokens, measure_interference
 from engine.bench.peer_settings import settings_for
+from engine.bench.placed import placed
 from engine.bench.ready_model import ReadyModel, ready_model
 from engine.bench.report import Run
 from engine.bench.request import SwarmBench
@@ -58,6 +60,8 @@ class Report(BaseModel):
     runs: list[Run]
     ratio: float | None = None
     """Tokens/s of the first run over the second's; null without a second."""
+    ratios: dict[str, float] = {}
+    """With several placements, tokens/s of the first one over each other's."""
     ids_equal: bool | None
     """Whether all repeats of all systems gave the same token ids; null where none are compared."""
     settings: Settings
@@ -85,6 +89,8 @@ async def measure(bench: SwarmBench) -> Report:
         EngineError: The model cannot be prepared, or a process failed.
     """
     bench.check()
+    if bench.placements:
+        return merged([await measure(one) for one in placed(bench)])
     model = await ready_model(bench, say)
     threads = compute_threads(bench, model.machine)
     async with Children(bench.cores) as children:
@@ -98,6 +104,18 @@ async def measure(bench: SwarmBench) -> Report:
         bed = Bed(bench, model, swarm)
         fields = await _measure(bed, children, local)
     return Report(settings=_settings(bench, model, threads), **fields)
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """One report of several placements of the same model; the settings are those of the first."""
+    first, *others = runs = [run for report in reports for run in report.runs]
+    are_equal = all(report.ids_equal for report in reports)
+    return Report(
+        runs=runs,
+        ratios={run.placement: first.tokens_per_s / run.tokens_per_s for run in others},
+        ids_equal=are_equal and len({run.ids_sha256 for run in runs}) == 1,
+        settings=reports[0].settings,
+    )
 
 
 async def _measure(bed: Bed, children: Children, local: Child | None) -> dict[str, Any]:
@@ -127,6 +145,8 @@ def _plan(bench: SwarmBench, model: ReadyModel, threads: int) -> SwarmPlan:
         model_id=model.files.spec.model_id,
         spans=model.spans,
         spares=disturbed.spare_spans(bench, model.spans),
+        hosts=bench.stage_hosts,
+        client_host=bench.client_host,
         settings=settings_for(bench, model, threads, tokens),
         models_dir=model.models_dir,
         host_exec=bench.host_exec,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 from typing import Any
 
 from engine.bench import quantities
 from engine.bench.environments import ENVIRONMENTS
+from engine.bench.placements.rivals import PLAN, RIVALS
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -18,6 +20,7 @@ def add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.description = "Start headless engines and a client, generate greedily, and measure."
     _add_work(parser)
     add_network(parser)
+    _add_machines(parser)
     _add_modes(parser)
     parser.set_defaults(run=_swarm)
 
@@ -31,7 +34,15 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="as for shoal engine, or synthetic-thin: large hidden states, little to compute",
     )
-    group.add_argument("--stages", type=positive, default=1, metavar="N")
+    stages = group.add_mutually_exclusive_group()
+    stages.add_argument("--stages", type=positive, metavar="N", help="alike (default: 1)")
+    stages.add_argument(
+        "--spans",
+        type=quantities.spans,
+        default=(),
+        metavar="LIST",
+        help="the blocks of each stage instead, such as 0-12,12-20,20-30",
+    )
     group.add_argument(
         "--batch",
         type=quantities.sizes,
@@ -132,6 +143,25 @@ def add_network(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_machines(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the planner makes of it")
+    group.add_argument(
+        "--nodes",
+        type=Path,
+        metavar="NODES.json",
+        help="the machines, host 1 first, and their lines, as for shoal plan: every run is also "
+        "predicted",
+    )
+    group.add_argument(
+        "--placements",
+        type=quantities.names((PLAN, *RIVALS)),
+        default=(),
+        metavar="LIST",
+        help="measure ways of placing the blocks on these machines one after the other, all with "
+        f"the batch and micro-batches of the first: some of {','.join((PLAN, *RIVALS))}",
+    )
+
+
 def _add_modes(parser: argparse.ArgumentParser) -> None:
     positive = quantities.positive
     group = parser.add_argument_group("instead of the same generation R times")
@@ -180,11 +210,19 @@ def _swarm(args: argparse.Namespace) -> int:
     from engine.bench import swarm, table
     from engine.bench.request import SwarmBench
     from engine.config import ModelConfig
+    from engine.localapi.running import Home
+    from engine.profiler.nodes_file import read_nodes_file
 
+    nodes = None
+    if args.nodes is not None:
+        nodes = read_nodes_file(args.nodes, Home.from_environment().models_dir)
     dtype = args.dtype or ("fp16" if args.emulate else "fp32")
     bench = SwarmBench(
         model=args.model,
-        stages=args.stages,
+        stages=len(args.spans) or args.stages or (len(nodes.profiles) if nodes else 1),
+        spans=args.spans,
+        nodes=nodes,
+        placements=args.placements,
         batch_sizes=args.batch,
         micro_batches=args.micro_batches,
         prompt_tokens=args.prompt_tokens,

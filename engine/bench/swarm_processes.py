@@ -44,10 +44,14 @@ class SwarmPlan:
     spans: Sequence[Span]
     spares: Sequence[Span]
     """What spare stages hold; each of them is also held by one of the others."""
+    hosts: Sequence[int]
+    """The number of each stage's host."""
+    client_host: int
+    """Spares follow it."""
     settings: Callable[[Role], Settings]
     models_dir: Path
     host_exec: str | None
-    """Command that leads to host {i}: 1 to N for the stages, N + 1 for the client, then spares."""
+    """Command that leads to host {i}."""
     host_addr: str | None
     """Multiaddr or IP of host {i}."""
 
@@ -113,7 +117,7 @@ class RunningSwarm:
         """
         if self._client is not None:
             await self._children.end(self._client)
-        number = len(self._plan.spans) + 1
+        number = self._plan.client_host
         command = host_command(self._plan.host_exec, number)
         self._client = await self._children.launch("The client", command)
         await self._client.start(self._client_program(number, settings), READY_LIMIT_S)
@@ -195,12 +199,14 @@ async def start_swarm(children: Children, plan: SwarmPlan) -> RunningSwarm:
         BenchFailed: A peer ended, failed or took too long; the text says whose log to read.
         ConfigError: The address template is no address.
     """
-    count = len(plan.spans)
-    numbers = [*range(1, count + 1), *range(count + 2, count + 2 + len(plan.spares))]
+    names = [f"Stage {index}" for index in range(1, len(plan.spans) + 1)]
+    names += [f"Spare {index}" for index in range(1, len(plan.spares) + 1)]
+    after = plan.client_host + 1
+    numbers = [*plan.hosts, *range(after, after + len(plan.spares))]
     members = await asyncio.gather(
         *(
-            _launch(children, plan, number, span, spare=number > count)
-            for number, span in zip(numbers, [*plan.spans, *plan.spares], strict=True)
+            _launch(children, plan, number, span, name)
+            for number, span, name in zip(numbers, [*plan.spans, *plan.spares], names, strict=True)
         )
     )
     swarm = await asyncio.to_thread(RunningSwarm, children, plan, members)
@@ -209,12 +215,11 @@ async def start_swarm(children: Children, plan: SwarmPlan) -> RunningSwarm:
 
 
 async def _launch(
-    children: Children, plan: SwarmPlan, number: int, span: Span, *, spare: bool
+    children: Children, plan: SwarmPlan, number: int, span: Span, name: str
 ) -> Member:
-    name = f"Spare {number - len(plan.spans) - 1}" if spare else f"Stage {number}"
     child = await children.launch(name, host_command(plan.host_exec, number))
     # A port that an invite can name: the first one's, and everybody's if they may have to be it.
-    port = child.free_port if number == 1 or plan.spares else 0
+    port = child.free_port if name == "Stage 1" or plan.spares else 0
     address = listen_address(plan.host_addr, number, port)
     peer, key = await asyncio.to_thread(new_identity)
     return Member(number, span, child, address, peer, key)

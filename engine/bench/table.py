@@ -22,6 +22,8 @@ def lines(report: Report) -> list[str]:
         text += _side_by_side(runs)
     if report.ratio is not None:
         text.append(f"{runs[0].system} runs at {report.ratio:.3f} of {runs[1].system}'s tokens/s.")
+    for name, ratio in report.ratios.items():
+        text.append(f"{runs[0].placement} runs at {ratio:.3f} of {name}'s tokens/s.")
     if report.settings.emulate is not None:
         emulate = report.settings.emulate
         text.append(
@@ -104,6 +106,17 @@ def _batch(run: Run) -> str:
     return f"{run.batch_size} in {passes:.1f} passes{asked}" if passes else str(run.batch_size)
 
 
+def _placement(run: Run) -> str:
+    stages = zip(run.spans, run.hosts, strict=True)
+    return ", ".join(f"{start}-{end} at {host}" for (start, end), host in stages) or "–"
+
+
+def _predicted(run: Run) -> str:
+    if run.predicted_tokens_per_s is None or run.prediction_error is None:
+        return "–"
+    return f"{run.predicted_tokens_per_s:.2f} ({run.prediction_error:+.1%})"
+
+
 def _repeats(run: Run) -> str:
     rates = run.repeats_tokens_per_s
     if len(rates) <= _MAX_REPEATS:
@@ -134,8 +147,11 @@ def _recovery(run: Run) -> str:
 _ROWS = (
     ("", _name),
     ("batch", _batch),
+    ("placement", lambda run: run.placement or "–"),
+    ("blocks at hosts", _placement),
     ("tokens/s, decoding", lambda run: f"{run.tokens_per_s:.2f}"),
     ("  of the repeats", _repeats),
+    ("  predicted", _predicted),
     ("time to first token, s", lambda run: f"{run.ttft_s:.2f}"),
     ("step, median, ms", lambda run: f"{run.step_ms_median:.2f}"),
     ("step: compute, ms", lambda run: f"{run.step_ms.compute:.2f}"),

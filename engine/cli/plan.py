@@ -11,7 +11,6 @@ from pathlib import Path
 from engine.bench.placements.rivals import RIVALS
 from engine.bench.quantities import names
 from engine.cli.commands import Commands
-from engine.cli.nodes_file import NodesFile, read_nodes_file
 from engine.cli.plan_against import Rival, compared, rivals
 from engine.cli.plan_text import drawn, explained, joined
 from engine.cli.quantities import positive
@@ -22,6 +21,7 @@ from engine.core.plans import Plan
 from engine.core.profiles import Goal
 from engine.localapi.running import Home
 from engine.planner.search import plan
+from engine.profiler.nodes_file import NodesFile, read_nodes_file
 
 
 def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.bench.placements.rivals import rival_plan
-from engine.cli.nodes_file import NodesFile
 from engine.core.errors import ConfigError
 from engine.core.plans import Plan
+from engine.profiler.nodes_file import NodesFile
 
 
 @dataclass(frozen=True, slots=True)

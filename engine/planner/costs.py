@@ -103,9 +103,11 @@ def block_s(
     """
     times = profile.block
     units = tokens * cached_tokens
+    ram = times.ram_attention
+    if ram is None:  # the blocks compute in RAM: there is no other place
+        ram_share = ram_share * 0
     attention = times.attention.base_s + times.attention.unit_s * units * (1 - ram_share)
-    if times.ram_attention is not None:
-        ram = times.ram_attention
+    if ram is not None:
         beside = (ram_share > 0) * ram.base_s + ram.unit_s * units * ram_share
         attention = np.maximum(attention, beside)
     return times.mlp.base_s + tokens * times.mlp.unit_s + attention

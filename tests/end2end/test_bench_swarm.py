@@ -142,6 +142,46 @@ def test_failing_transfers_and_killed_stages_change_no_token(model, environment)
     assert not list(Path(environment["TMPDIR"]).glob("shoal-bench-*"))
 
 
+def test_placements_are_measured_and_predicted_on_the_machines_of_a_file(model, environment):
+    def node(peer: str, mlp_s: float) -> dict:
+        return {
+            "peer": peer,
+            "block": {
+                "mlp": {"base_s": mlp_s, "unit_s": 0.0},
+                "attention": {"base_s": 0.0, "unit_s": 0.0},
+                "prefill_row_s": 0.0001,
+            },
+            "head": {"base_s": 0.0001, "unit_s": 0.0},
+            "pass_overhead_s": 0.0,
+            "memory_bytes": 60_000_000,
+            "uplink_bytes_per_s": None,
+            "downlink_bytes_per_s": None,
+        }
+
+    file = Path(environment["TMPDIR"]).parent / "nodes.json"
+    nodes = {
+        "model": {"name": str(model), "element_bytes": 4},
+        "nodes": [node("slow", 0.03), node("fast", 0.01)],
+        "network": {"delay_s": 0.0},
+    }
+    file.write_text(json.dumps(nodes))
+    words = ["--nodes", str(file), "--new-tokens", "8", "--micro-batches", "2", "--repeat", "1"]
+    done = bench(model, environment, *words, "--placements", "plan,even", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    ours, even = report["runs"]
+    assert [ours["placement"], even["placement"]] == ["plan", "even"]
+    # Two micro-batches: three blocks of 10 ms beside one of 30 ms, against 60 ms for two of them.
+    assert min(zip(ours["hosts"], ours["spans"], strict=True))[1] in ([0, 1], [3, 4])
+    assert even["spans"] == [[0, 2], [2, 4]]
+    assert report["ratios"]["even"] == pytest.approx(ours["tokens_per_s"] / even["tokens_per_s"])
+    assert ours["predicted_tokens_per_s"] > 1.5 * even["predicted_tokens_per_s"]
+    assert ours["prediction_error"] == pytest.approx(
+        ours["predicted_tokens_per_s"] / ours["tokens_per_s"] - 1
+    )
+    assert report["ids_equal"] is True
+
+
 def test_an_interrupt_leaves_nothing_behind(model, environment):
     with subprocess.Popen(
         command(model, "--stages", "1"), env=environment, stderr=subprocess.PIPE, text=True
@@ -165,3 +205,9 @@ def test_what_cannot_be_measured_is_said_in_one_line(model, environment):
     assert done.stdout == ""
     assert done.stderr.splitlines()[-1].startswith("shoal: ")
     assert "cannot be spread over 9 stages" in done.stderr
+    done = bench(model, environment, "--spans", "0-3,3-9")
+    assert done.returncode == 1
+    assert "--spans ends at 9; let its last span end at 4" in done.stderr
+    done = bench(model, environment, "--spans", "0-3,2-4")
+    assert done.returncode == 2
+    assert "leaves blocks out or has some twice" in done.stderr

@@ -24,6 +24,8 @@ from engine.planner.partition import Partition
 from engine.planner.search import predict
 from engine.planner.tables import Question, question
 
+PLAN: Final = "plan"
+"""Our own, beside them."""
 RIVALS: Final[Mapping[str, Callable[[Question], Partition | None]]] = {
     "petals": simple.petals,
     "even": simple.even_split,

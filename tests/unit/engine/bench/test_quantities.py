@@ -12,7 +12,9 @@ from engine.bench.quantities import (
     rate_bytes_per_s,
     share,
     sizes,
+    spans,
 )
+from engine.core.plans import Span
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,25 @@ def test_shares_are_fractions_or_percents():
 def test_what_is_no_share_is_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a share"):
         share(text)
+
+
+def test_spans_follow_one_another_from_the_first_block_on():
+    assert spans("0-12,12-20,20-30") == (Span(0, 12), Span(12, 20), Span(20, 30))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is not a list of spans"),
+        ("0-12,", "is not a list of spans"),
+        ("0:12", "is not a list of spans"),
+        ("0-12,12-12", "ends where it begins"),
+        ("0-12,12-8", "ends where it begins or before"),
+        ("0-12,13-20", "leaves blocks out or has some twice"),
+        ("0-12,11-20", "leaves blocks out or has some twice"),
+        ("1-12,12-20", "the first span begins at 0"),
+    ],
+)
+def test_what_are_no_spans_is_refused(text, problem):
+    with pytest.raises(argparse.ArgumentTypeError, match=problem):
+        spans(text)

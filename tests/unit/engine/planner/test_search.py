@@ -8,7 +8,7 @@ import pytest
 
 from engine.core.errors import PlanInfeasible
 from engine.core.ids import PeerId
-from engine.core.plans import Plan
+from engine.core.plans import Plan, PlannedStage, Span
 from engine.core.profiles import (
     Calibration,
     Drafting,
@@ -82,6 +82,16 @@ def test_cache_goes_to_ram_only_as_far_as_it_must():
     in_memory = 32 * 1024 * 8 * 1024 * (1 - found.stages[0].kv_offload_ratio)
     room = 200_000_000 - 8 * 10**7 - 10**7 - 512 * 1024 * 2 * 16
     assert 0 <= room - in_memory < 32 * 8 * 1024  # less than one more token of each row
+
+
+def test_share_in_ram_costs_nothing_where_the_blocks_compute_in_ram():
+    nodes, lines = [node_profile("cpu")], network_matrix(["cpu"])
+
+    def rate(kv_offload_ratio: float) -> float:
+        stages = [PlannedStage(PeerId("cpu"), Span(0, 8), kv_offload_ratio)]
+        return predict(nodes, lines, model_size(), stages, BATCH).tokens_per_s
+
+    assert rate(0.5) == rate(0.0)
 
 
 def test_slow_line_is_encoded_and_fast_one_is_not():

@@ -23,7 +23,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from engine.cli.nodes_schema import (
+from engine.core.errors import ConfigError
+from engine.core.ids import PeerId
+from engine.core.profiles import Calibration, ModelSize, NetworkMatrix, NodeProfile, Objective
+from engine.models.known import known_spec
+from engine.planner.announced import MIN_BLOCK_S
+from engine.profiler.nodes_schema import (
     TAGS,
     MeasuredNode,
     ModelNumbers,
@@ -31,11 +36,6 @@ from engine.cli.nodes_schema import (
     Network,
     NodesDocument,
 )
-from engine.core.errors import ConfigError
-from engine.core.ids import PeerId
-from engine.core.profiles import Calibration, ModelSize, NetworkMatrix, NodeProfile, Objective
-from engine.models.known import known_spec
-from engine.planner.announced import MIN_BLOCK_S
 
 MAX_FILE_BYTES: Final = 16 << 20
 _USUAL_ELEMENT_BYTES: Final = 2
