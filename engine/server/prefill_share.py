@@ -16,8 +16,11 @@ MIN_CHUNK_TOKENS = 16
 """Smaller chunks read all the weights for next to nothing; they are saved up instead."""
 CALM_AFTER_S = 0.5
 """So long after the last prefill here, steps show how fast the stage is without."""
-STALLED_S = 0.25
-"""When no row has decoded for so long, prefill has the stage to itself."""
+IDLE_S = 0.25
+"""When no row has decoded for so long, they are busy elsewhere: chunks need not be saved up."""
+STALLED_S = 5.0
+"""When no row has decoded for so long, prefill has the stage to itself. Much longer than a full pass:
+else one slow pass would be followed by another at the next stage, and so on round the ring."""
 _GAIN = 0.1
 _MAX_SLOWDOWN = 10.0
 _SMOOTHING = 0.1
@@ -72,8 +75,11 @@ class PrefillShare:
 
     def tokens(self, now_s: float, *, others_decode: bool) -> int:
         """Prefill that the next pass may take; 0 when it must wait."""
-        if not others_decode or now_s - self._decoded_at_s > STALLED_S:
+        since_decoded_s = now_s - self._decoded_at_s
+        if not others_decode or since_decoded_s > STALLED_S:
             return self.max_tokens
+        if since_decoded_s > IDLE_S:
+            return max(MIN_CHUNK_TOKENS, int(self.chunk_tokens))
         if self._saved_tokens < MIN_CHUNK_TOKENS:
             return 0
         return min(self.max_tokens, int(self._saved_tokens))
