@@ -42,7 +42,7 @@ _CHECKSUM = struct.Struct("<Q?7x")
 _HEADER = struct.Struct("<2sBBBBHIIIQ?7x")
 HEADER_BYTES = _HEADER.size
 DECODE_TOKENS = 16
-"""Rows up to this long (one token, or a small draft) count as decoding; longer ones are prefill."""
+"""Rows that sample and are no longer (one token, or a small draft) count as decoding."""
 _ROW_DTYPE = np.dtype(
     [
         ("session", "<u8"),
@@ -143,6 +143,11 @@ class Row:
     count: int
     attempt: int = 0
     flags: RowFlags = RowFlags.NONE
+
+    @property
+    def is_prefill(self) -> bool:
+        """In STEP: whether this is more than a decode step, be it a small piece of a prompt."""
+        return self.count > DECODE_TOKENS or RowFlags.SAMPLE not in self.flags
 
 
 @dataclass(frozen=True, slots=True)

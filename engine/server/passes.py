@@ -250,7 +250,7 @@ class Passes:
         self._emit(batch, result)
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)
-        self._note_prefill(batch, now_s)
+        self._note_prefill(batch, now_s, result.compute_s)
         self._pace.record(
             batch,
             compute_s=result.compute_s,
@@ -274,15 +274,20 @@ class Passes:
         session = self._table.get(work.row.session)
         return session if session is not None and session.attempt == work.row.attempt else None
 
-    def _note_prefill(self, batch: list[Work], now_s: float) -> None:
+    def _note_prefill(self, batch: list[Work], now_s: float, compute_s: float) -> None:
         decoding = [work for work in batch if not work.is_prefill]
+        cost_s = self._decode_cost.of(len(decoding)) if decoding else 0.0
         if len(decoding) < len(batch):
             tokens = sum(work.row.count for work in batch if work.is_prefill)
-            self._share.prefilled(now_s, tokens)
-        if decoding:
-            arrived_s = min(work.arrived_s for work in decoding)
-            cost_s = self._decode_cost.of(len(decoding))
-            self._share.decoded(now_s, local_s=now_s - arrived_s, cost_s=cost_s)
+            self._share.prefilled(now_s, tokens, compute_s - cost_s)
+        # The end of a prompt may look like a decode step, but has waited for its beginning.
+        arrived_s = [work.arrived_s for work in decoding if not self._is_in_prompt(work)]
+        if arrived_s:
+            self._share.decoded(now_s, local_s=now_s - min(arrived_s), cost_s=cost_s)
+
+    def _is_in_prompt(self, work: Work) -> bool:
+        session = self._table.get(work.row.session)
+        return session is None or work.row.position < session.prompt_tokens
 
     def _emit(self, batch: list[Work], result: ForwardResult) -> None:
         if result.hidden is None:

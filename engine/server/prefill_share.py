@@ -1,8 +1,10 @@
 """How much prefill may ride along while others decode, so that their tokens come hardly later. Pure.
 
-What a chat feels is the time from its row's arrival to its departure. That time is compared with
-what it is when nothing prefills, and chunks of prefill shrink or grow until the two differ by a
-fixed factor: a rule that needs to know neither the machine nor who else computes on it.
+Rows that decode are at another stage most of the time, and prefill that is done before they are back
+costs nobody anything. Beyond that: what a chat feels is the time from its row's arrival to its
+departure. That time is compared with what it is when nothing prefills, and the time that prefill
+gets shrinks or grows until the two differ by a fixed factor: a rule that needs to know neither the
+machine nor who else computes on it.
 """
 
 from __future__ import annotations
@@ -12,29 +14,42 @@ from dataclasses import dataclass
 
 TARGET_SLOWDOWN = 1.5
 """How much longer a decode step may take at a stage beside prefill than without."""
-MIN_CHUNK_TOKENS = 16
-"""Smaller chunks read all the weights for next to nothing; they are saved up instead."""
+USUAL_CHUNK_TOKENS = 16
+"""Smaller chunks read all the weights for next to nothing, so they are saved up, unless they take as
+long as a decode step: then reading the cache costs more than reading the weights."""
 CALM_AFTER_S = 0.5
 """So long after the last prefill here, steps show how fast the stage is without."""
 IDLE_S = 0.25
-"""When no row has decoded for so long, they are busy elsewhere: chunks need not be saved up."""
-STALLED_S = 5.0
-"""When no row has decoded for so long, prefill has the stage to itself. Much longer than a full pass:
-else one slow pass would be followed by another at the next stage, and so on round the ring."""
+"""When no row has decoded for so long, they are busy elsewhere: prefill need not wait for them."""
+MAX_PASS_S = 0.1
+"""What a chunk may take at most. Well below `IDLE_S`, else one slow pass would bring on the next at
+another stage, which nobody reaches meanwhile, and so on round the ring."""
 _GAIN = 0.1
-_MAX_SLOWDOWN = 10.0
-_SMOOTHING = 0.1
+_MAX_SLOWDOWN = 4.0
+_MIN_SHARE = 0.1
+_SMOOTHING_UP, _SMOOTHING_DOWN = 0.05, 0.2
+"""Of calm steps: the first ones are slow, and single ones wait for something else."""
+_GAP_SMOOTHING_UP, _GAP_SMOOTHING_DOWN = 0.02, 0.2
+"""So that most steps come later than expected."""
+_TOKEN_SMOOTHING = 0.3
+"""A token's time grows with the prompt, so it is followed quickly."""
 
 
 @dataclass(slots=True)
 class PrefillShare:
-    """Saves up tokens of prefill, a chunk per decode step."""
+    """Saves up time for prefill, a little per decode step."""
 
     max_tokens: int
     """The most that one pass may take."""
-    chunk_tokens: float = MIN_CHUNK_TOKENS
-    """Granted with each decode step."""
-    _saved_tokens: float = 0.0
+    _share: float = TARGET_SLOWDOWN - 1
+    """Of a calm decode step's time, granted with each."""
+    _saved_s: float = 0.0
+    _step_s: float = 0.0
+    """The last decode step, as it would have been without prefill."""
+    _token_s: float = 0.0
+    """What a token of prefill takes now; 0: not known."""
+    _gap_s: float = 0.0
+    """From a decode step's end to the next one's arrival, if that comes soon."""
     _calm_s_per_cost: float = 0.0
     """Time at the stage without prefill, over what the pass costs by itself."""
     _decoded_at_s: float = float("-inf")
@@ -46,40 +61,63 @@ class PrefillShare:
         Args:
             now_s: When it ended.
             local_s: From its rows' arrival to their departure.
-            cost_s: What a pass of so many rows takes when nothing disturbs it.
+            cost_s: What a pass of so many rows takes when nothing disturbs it; 0: not known.
         """
+        gap_s = min(max(0.0, now_s - local_s - self._decoded_at_s), MAX_PASS_S)
+        smoothing = _GAP_SMOOTHING_UP if gap_s > self._gap_s else _GAP_SMOOTHING_DOWN
+        self._gap_s += smoothing * (gap_s - self._gap_s)
         self._decoded_at_s = now_s
-        # What nobody wanted is not saved up, or a prompt would begin with a stall.
-        most = self.chunk_tokens + MIN_CHUNK_TOKENS
-        self._saved_tokens = min(self._saved_tokens + self.chunk_tokens, most)
-        if cost_s <= 0:
-            return
-        if self.is_calm(now_s):
+        if cost_s > 0 and self.is_calm(now_s):
             calm = local_s / cost_s
             old = self._calm_s_per_cost or calm
-            self._calm_s_per_cost = old + _SMOOTHING * (calm - old)
-        elif self._calm_s_per_cost:
+            smoothing = _SMOOTHING_UP if calm > old else _SMOOTHING_DOWN
+            self._calm_s_per_cost = old + smoothing * (calm - old)
+        elif cost_s > 0 and self._calm_s_per_cost:
             slowdown = min(local_s / cost_s / self._calm_s_per_cost, _MAX_SLOWDOWN)
             # In the long run the mean slowdown is the target, however single steps differ.
-            chunk_tokens = self.chunk_tokens * math.exp(_GAIN * (TARGET_SLOWDOWN - slowdown))
-            self.chunk_tokens = min(max(1.0, chunk_tokens), float(self.max_tokens))
+            self._share *= math.exp(_GAIN * (TARGET_SLOWDOWN - slowdown))
+        self._step_s = (self._calm_s_per_cost or 1.0) * cost_s or local_s
+        self._share = min(max(_MIN_SHARE, self._share), MAX_PASS_S / self._step_s)
+        granted_s = self._share * self._step_s
+        # What nobody wanted is not saved up, or a prompt would begin with a stall.
+        self._saved_s = min(self._saved_s + granted_s, granted_s + self._least_s)
 
     def is_calm(self, now_s: float) -> bool:
         """Whether nothing has prefilled here for a while."""
         return now_s - self._prefilled_at_s > CALM_AFTER_S
 
-    def prefilled(self, now_s: float, tokens: int) -> None:
-        """Note a pass with so many tokens of prefill."""
+    def prefilled(self, now_s: float, tokens: int, took_s: float) -> None:
+        """Note a pass with so many tokens of prefill.
+
+        Args:
+            now_s: When it ended.
+            tokens: At least 1.
+            took_s: What the pass took longer because of them.
+        """
         self._prefilled_at_s = now_s
-        self._saved_tokens = max(0.0, self._saved_tokens - tokens)
+        in_the_way_s = min(max(0.0, now_s - self._decoded_at_s - self._gap_s), took_s)
+        self._saved_s = max(0.0, self._saved_s - in_the_way_s)
+        token_s = max(took_s, 0.0) / tokens
+        old = self._token_s or token_s
+        self._token_s = old + _TOKEN_SMOOTHING * (token_s - old)
 
     def tokens(self, now_s: float, *, others_decode: bool) -> int:
         """Prefill that the next pass may take; 0 when it must wait."""
-        since_decoded_s = now_s - self._decoded_at_s
-        if not others_decode or since_decoded_s > STALLED_S:
+        if not others_decode:
             return self.max_tokens
-        if since_decoded_s > IDLE_S:
-            return max(MIN_CHUNK_TOKENS, int(self.chunk_tokens))
-        if self._saved_tokens < MIN_CHUNK_TOKENS:
-            return 0
-        return min(self.max_tokens, int(self._saved_tokens))
+        if now_s - self._decoded_at_s > IDLE_S:
+            return self._worth(MAX_PASS_S)
+        # Stages may share cores, so that prefill is in the way where it seems not to be.
+        gap_s = self._gap_s * min(1.0, self._share / (TARGET_SLOWDOWN - 1))
+        time_s = max(self._saved_s, self._decoded_at_s + gap_s - now_s)
+        return self._worth(time_s) if time_s >= self._least_s else 0
+
+    @property
+    def _least_s(self) -> float:
+        """Time of the smallest chunk that is worth a pass."""
+        return min(USUAL_CHUNK_TOKENS * self._token_s, self._step_s)
+
+    def _worth(self, time_s: float) -> int:
+        if not self._token_s:
+            return min(USUAL_CHUNK_TOKENS, self.max_tokens)
+        return min(max(1, int(time_s / self._token_s)), self.max_tokens)

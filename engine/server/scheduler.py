@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
-from engine.protocol.frames import DECODE_TOKENS, ELEMENT_BYTES, Dtype, Row, RowFlags
+from engine.protocol.frames import ELEMENT_BYTES, Dtype, Row, RowFlags
 
 BatchKey = tuple[PeerId, int]
 """A client's request: sequences that were opened together."""
@@ -56,7 +56,7 @@ class Work:
     @property
     def is_prefill(self) -> bool:
         """Whether this is more than a decode step."""
-        return self.row.count > DECODE_TOKENS
+        return self.row.is_prefill
 
     def split(self, count: int) -> tuple[Work, Work]:
         """Cut after `count` tokens; only the last part keeps the SAMPLE mark."""

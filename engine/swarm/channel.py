@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from engine.core.errors import FrameCorrupt, PeerSilent, PeerUnreachable
 from engine.core.ids import SessionId
 from engine.protocol.frames import (
-    DECODE_TOKENS,
     HEADER_BYTES,
     ROW_KINDS,
     Frame,
@@ -111,9 +110,8 @@ class Channel:
         elif frame.kind is Kind.FILLER:
             self._filler.append(frame)
         elif (
-            any(row.count > DECODE_TOKENS for row in frame.rows)
-            or sessions & self._bulk_sessions.keys()
-        ):
+            frame.kind is Kind.STEP and any(row.is_prefill for row in frame.rows)
+        ) or sessions & self._bulk_sessions.keys():
             self._bulk.append(frame)
             self._bulk_sessions.update(sessions)
         else:

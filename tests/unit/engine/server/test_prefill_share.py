@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from engine.server.pace import PassCost
-from engine.server.prefill_share import MIN_CHUNK_TOKENS, PrefillShare
+from engine.server.prefill_share import MAX_PASS_S, PrefillShare
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class SimulatedStage:
         local_s = self.step_s + tokens * self.token_s
         self.now_s += local_s
         if tokens:
-            share.prefilled(self.now_s, tokens)
+            share.prefilled(self.now_s, tokens, tokens * self.token_s)
         share.decoded(self.now_s, local_s=local_s, cost_s=self.step_s)
         return local_s, tokens
 
@@ -38,7 +38,18 @@ def test_decoding_beside_a_long_prompt_takes_less_than_twice_as_long(token_s):
     for _ in range(steps):
         prefilled += stage.step(share, prefill=True)[1]
     assert stage.now_s - begun_s < 2 * steps * stage.step_s
-    assert prefilled >= steps // 10 * MIN_CHUNK_TOKENS / 10  # and the prompt gets on
+    assert prefilled >= 0.3 * steps * min(512, stage.step_s / token_s)  # and the prompt gets on
+
+
+def test_tokens_that_get_dearer_with_the_prompt_make_no_step_much_longer():
+    stage, share = SimulatedStage(0.0001), PrefillShare(512)
+    for _ in range(100):
+        stage.step(share, prefill=False)
+    steps_s = []
+    for _ in range(2000):
+        stage.token_s *= 1.002  # fifty times as long at the end
+        steps_s.append(stage.step(share, prefill=True)[0])
+    assert max(steps_s[200:]) < 2.75 * stage.step_s
 
 
 def test_cheap_prefill_comes_in_large_chunks():
@@ -49,17 +60,33 @@ def test_cheap_prefill_comes_in_large_chunks():
     assert max(chunks) == 512
 
 
+def test_prefill_that_is_done_before_the_others_are_back_costs_them_nothing():
+    share = PrefillShare(512)
+    now_s, late_s, prefilled = 0.0, 0.0, 0
+    for step in range(600):
+        back_s = now_s + 0.04  # the other stages' time
+        while step >= 300 and (tokens := share.tokens(now_s, others_decode=True)):
+            now_s += tokens * 0.0005
+            share.prefilled(now_s, tokens, tokens * 0.0005)
+            prefilled += tokens
+        late_s = max(late_s, now_s - back_s)
+        now_s = max(now_s, back_s) + 0.02
+        share.decoded(now_s, local_s=now_s - back_s, cost_s=0.02)
+    assert late_s < 0.02
+    assert prefilled * 0.0005 > 300 * 0.03
+
+
 def test_prompt_alone_takes_whole_passes():
     share = PrefillShare(512)
     assert share.tokens(0.0, others_decode=False) == 512
 
 
-def test_prompt_beside_sequences_that_do_not_get_on_is_not_held_up():
+def test_prompt_beside_sequences_that_do_not_get_on_goes_on_in_passes_that_stall_nobody():
     share = PrefillShare(512)
     share.decoded(1.0, local_s=0.02, cost_s=0.02)
-    share.prefilled(1.0, 512)
+    share.prefilled(1.0, 512, took_s=0.512)
     assert share.tokens(1.01, others_decode=True) == 0
-    assert share.tokens(9.0, others_decode=True) == 512
+    assert share.tokens(9.0, others_decode=True) == round(MAX_PASS_S / 0.001)
 
 
 def test_pass_cost_is_read_off_passes_of_different_size():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
 from engine.protocol.frames import RowFlags
@@ -50,6 +52,16 @@ def test_long_prompt_is_cut_and_only_its_last_part_samples() -> None:
         b"".join(piece for part in parts for piece in part.hidden)
         == work(1, 150, width=2).hidden[0]
     )
+
+
+def test_small_pieces_of_a_prompt_do_not_pass_for_decoding() -> None:
+    scheduler = Scheduler()
+    scheduler.add(work(1, 40, width=2))
+    piece = take(scheduler, prefill=4)[0]
+    scheduler.add(replace(piece, row=replace(piece.row, session=SessionId(2))))
+    assert take(scheduler, prefill=0) == []
+    assert sessions(take(scheduler, prefill=4)) == [1]
+    assert sessions(take(scheduler, prefill=4)) == [2]
 
 
 def test_decoding_goes_on_beside_a_long_prompt() -> None:

@@ -10,7 +10,16 @@ import pytest
 
 from engine.core.errors import LocalProtocolError
 from engine.core.ids import SessionId
-from engine.protocol.frames import HEADER_BYTES, Frame, FrameLimits, Kind, Row, decode, read_header
+from engine.protocol.frames import (
+    HEADER_BYTES,
+    Frame,
+    FrameLimits,
+    Kind,
+    Row,
+    RowFlags,
+    decode,
+    read_header,
+)
 from engine.protocol.messages import Ping, message_frame
 from engine.protocol.probes import Filler, Phase, filler_frame
 from engine.swarm.channel import Channel
@@ -34,7 +43,7 @@ class Line:
 
 
 def step(session: int, count: int) -> Frame:
-    row = Row(SessionId(session), 0, count)
+    row = Row(SessionId(session), 0, count, flags=RowFlags.SAMPLE)
     return Frame(Kind.STEP, b"", (row,), np.zeros(count, np.int32))
 
 
