@@ -194,7 +194,11 @@ class Passes:
             max_rows=max_rows,
             max_tokens=self._config.max_batch_tokens,
             # A batch is there when all of it is: its own prompts need not spare it.
-            prefill_tokens=self._share.tokens(now_s, others_decode=bool(decoding - prefilling)),
+            prefill_tokens=self._share.tokens(
+                now_s,
+                others_decode=bool(decoding - prefilling),
+                base_s=0.0 if self._scheduler.has_decode else self._decode_cost.base_s,
+            ),
             may_prefill=self._may_prefill,
             may_decode=lambda work, rows: (
                 work.batch in prefilling or self._may_decode(work, rows, now_s)
@@ -277,13 +281,16 @@ class Passes:
     def _note_prefill(self, batch: list[Work], now_s: float, compute_s: float) -> None:
         decoding = [work for work in batch if not work.is_prefill]
         cost_s = self._decode_cost.of(len(decoding)) if decoding else 0.0
+        base_s = self._decode_cost.base_s
         if len(decoding) < len(batch):
             tokens = sum(work.row.count for work in batch if work.is_prefill)
-            self._share.prefilled(now_s, tokens, compute_s - cost_s)
+            own_s = compute_s - cost_s
+            self._share.prefilled(now_s, tokens, took_s=own_s, base_s=0.0 if decoding else base_s)
         # The end of a prompt may look like a decode step, but has waited for its beginning.
         arrived_s = [work.arrived_s for work in decoding if not self._is_in_prompt(work)]
         if arrived_s:
-            self._share.decoded(now_s, local_s=now_s - min(arrived_s), cost_s=cost_s)
+            local_s = now_s - min(arrived_s)
+            self._share.decoded(now_s, local_s=local_s, cost_s=cost_s)
 
     def _is_in_prompt(self, work: Work) -> bool:
         session = self._table.get(work.row.session)

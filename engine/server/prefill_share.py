@@ -15,8 +15,8 @@ from dataclasses import dataclass
 TARGET_SLOWDOWN = 1.5
 """How much longer a decode step may take at a stage beside prefill than without."""
 USUAL_CHUNK_TOKENS = 16
-"""Smaller chunks read all the weights for next to nothing, so they are saved up, unless they take as
-long as a decode step: then reading the cache costs more than reading the weights."""
+"""Smaller chunks are put off, unless they take as long as what must be computed beside them: a decode
+step with which they ride along, or reading all the weights for them alone."""
 CALM_AFTER_S = 0.5
 """So long after the last prefill here, steps show how fast the stage is without."""
 IDLE_S = 0.25
@@ -26,9 +26,9 @@ MAX_PASS_S = 0.1
 another stage, which nobody reaches meanwhile, and so on round the ring."""
 _GAIN = 0.1
 _MAX_SLOWDOWN = 4.0
-_MIN_SHARE = 0.1
-_SMOOTHING_UP, _SMOOTHING_DOWN = 0.05, 0.2
-"""Of calm steps: the first ones are slow, and single ones wait for something else."""
+_MIN_SHARE = 0.25
+"""However slow others are: somebody waits for the prompt, too."""
+_SMOOTHING = 0.1
 _GAP_SMOOTHING_UP, _GAP_SMOOTHING_DOWN = 0.02, 0.2
 """So that most steps come later than expected."""
 _TOKEN_SMOOTHING = 0.3
@@ -47,7 +47,7 @@ class PrefillShare:
     _step_s: float = 0.0
     """The last decode step, as it would have been without prefill."""
     _token_s: float = 0.0
-    """What a token of prefill takes now; 0: not known."""
+    """What each further token of prefill takes now; 0: not known."""
     _gap_s: float = 0.0
     """From a decode step's end to the next one's arrival, if that comes soon."""
     _calm_s_per_cost: float = 0.0
@@ -70,8 +70,7 @@ class PrefillShare:
         if cost_s > 0 and self.is_calm(now_s):
             calm = local_s / cost_s
             old = self._calm_s_per_cost or calm
-            smoothing = _SMOOTHING_UP if calm > old else _SMOOTHING_DOWN
-            self._calm_s_per_cost = old + smoothing * (calm - old)
+            self._calm_s_per_cost = old + _SMOOTHING * (calm - old)
         elif cost_s > 0 and self._calm_s_per_cost:
             slowdown = min(local_s / cost_s / self._calm_s_per_cost, _MAX_SLOWDOWN)
             # In the long run the mean slowdown is the target, however single steps differ.
@@ -80,44 +79,51 @@ class PrefillShare:
         self._share = min(max(_MIN_SHARE, self._share), MAX_PASS_S / self._step_s)
         granted_s = self._share * self._step_s
         # What nobody wanted is not saved up, or a prompt would begin with a stall.
-        self._saved_s = min(self._saved_s + granted_s, granted_s + self._least_s)
+        self._saved_s = min(self._saved_s + granted_s, granted_s + self._step_s)
 
     def is_calm(self, now_s: float) -> bool:
         """Whether nothing has prefilled here for a while."""
         return now_s - self._prefilled_at_s > CALM_AFTER_S
 
-    def prefilled(self, now_s: float, tokens: int, took_s: float) -> None:
+    def prefilled(self, now_s: float, tokens: int, *, took_s: float, base_s: float) -> None:
         """Note a pass with so many tokens of prefill.
 
         Args:
             now_s: When it ended.
             tokens: At least 1.
             took_s: What the pass took longer because of them.
+            base_s: What of that any pass takes; 0 for those that rode along.
         """
         self._prefilled_at_s = now_s
-        in_the_way_s = min(max(0.0, now_s - self._decoded_at_s - self._gap_s), took_s)
-        self._saved_s = max(0.0, self._saved_s - in_the_way_s)
-        token_s = max(took_s, 0.0) / tokens
+        if not base_s:
+            self._saved_s = max(0.0, self._saved_s - took_s)
+        token_s = max(took_s - base_s, 0.0) / tokens
         old = self._token_s or token_s
         self._token_s = old + _TOKEN_SMOOTHING * (token_s - old)
 
-    def tokens(self, now_s: float, *, others_decode: bool) -> int:
-        """Prefill that the next pass may take; 0 when it must wait."""
+    def tokens(self, now_s: float, *, others_decode: bool, base_s: float) -> int:
+        """Prefill that the next pass may take; 0 when it must wait.
+
+        Args:
+            now_s: When it begins.
+            others_decode: Whether sequences of other requests are decoding, here or elsewhere.
+            base_s: What any pass takes; 0: there will be one anyway, of rows that decode.
+        """
         if not others_decode:
             return self.max_tokens
         if now_s - self._decoded_at_s > IDLE_S:
-            return self._worth(MAX_PASS_S)
+            return self._worth(MAX_PASS_S - base_s, 0.0)
+        if not base_s:
+            return self._worth(self._saved_s, self._step_s)
         # Stages may share cores, so that prefill is in the way where it seems not to be.
         gap_s = self._gap_s * min(1.0, self._share / (TARGET_SLOWDOWN - 1))
-        time_s = max(self._saved_s, self._decoded_at_s + gap_s - now_s)
-        return self._worth(time_s) if time_s >= self._least_s else 0
+        time_s = self._decoded_at_s + gap_s - now_s - base_s
+        return self._worth(time_s, base_s)
 
-    @property
-    def _least_s(self) -> float:
-        """Time of the smallest chunk that is worth a pass."""
-        return min(USUAL_CHUNK_TOKENS * self._token_s, self._step_s)
-
-    def _worth(self, time_s: float) -> int:
+    def _worth(self, time_s: float, beside_s: float) -> int:
+        """Tokens for so much time; 0: too few to be worth what is computed beside them."""
         if not self._token_s:
             return min(USUAL_CHUNK_TOKENS, self.max_tokens)
+        if time_s < min(USUAL_CHUNK_TOKENS * self._token_s, beside_s):
+            return 0
         return min(max(1, int(time_s / self._token_s)), self.max_tokens)

@@ -114,6 +114,11 @@ class Scheduler:
         """Whether nothing waits."""
         return not self._owners
 
+    @property
+    def has_decode(self) -> bool:
+        """Whether a row waits that decodes."""
+        return any(not work.is_prefill for work in self._heads())
+
     def prefilling(self) -> set[BatchKey]:
         """Batches of which prompts wait."""
         return {work.batch for work in self._heads() if work.is_prefill}

@@ -19,11 +19,11 @@ class SimulatedStage:
 
     def step(self, share: PrefillShare, *, prefill: bool) -> tuple[float, int]:
         """One decode step; how long it took, and what prefill rode along."""
-        tokens = share.tokens(self.now_s, others_decode=True) if prefill else 0
+        tokens = share.tokens(self.now_s, others_decode=True, base_s=0.0) if prefill else 0
         local_s = self.step_s + tokens * self.token_s
         self.now_s += local_s
         if tokens:
-            share.prefilled(self.now_s, tokens, tokens * self.token_s)
+            share.prefilled(self.now_s, tokens, took_s=tokens * self.token_s, base_s=0.0)
         share.decoded(self.now_s, local_s=local_s, cost_s=self.step_s)
         return local_s, tokens
 
@@ -65,28 +65,29 @@ def test_prefill_that_is_done_before_the_others_are_back_costs_them_nothing():
     now_s, late_s, prefilled = 0.0, 0.0, 0
     for step in range(600):
         back_s = now_s + 0.04  # the other stages' time
-        while step >= 300 and (tokens := share.tokens(now_s, others_decode=True)):
-            now_s += tokens * 0.0005
-            share.prefilled(now_s, tokens, tokens * 0.0005)
+        while step >= 300 and (tokens := share.tokens(now_s, others_decode=True, base_s=0.01)):
+            took_s = 0.01 + tokens * 0.0005
+            now_s += took_s
+            share.prefilled(now_s, tokens, took_s=took_s, base_s=0.01)
             prefilled += tokens
         late_s = max(late_s, now_s - back_s)
         now_s = max(now_s, back_s) + 0.02
         share.decoded(now_s, local_s=now_s - back_s, cost_s=0.02)
     assert late_s < 0.02
-    assert prefilled * 0.0005 > 300 * 0.03
+    assert prefilled * 0.0005 > 300 * 0.02
 
 
 def test_prompt_alone_takes_whole_passes():
     share = PrefillShare(512)
-    assert share.tokens(0.0, others_decode=False) == 512
+    assert share.tokens(0.0, others_decode=False, base_s=0.0) == 512
 
 
 def test_prompt_beside_sequences_that_do_not_get_on_goes_on_in_passes_that_stall_nobody():
     share = PrefillShare(512)
     share.decoded(1.0, local_s=0.02, cost_s=0.02)
-    share.prefilled(1.0, 512, took_s=0.512)
-    assert share.tokens(1.01, others_decode=True) == 0
-    assert share.tokens(9.0, others_decode=True) == round(MAX_PASS_S / 0.001)
+    share.prefilled(1.0, 512, took_s=0.522, base_s=0.01)
+    assert share.tokens(1.01, others_decode=True, base_s=0.01) == 0
+    assert share.tokens(9.0, others_decode=True, base_s=0.01) == round((MAX_PASS_S - 0.01) / 0.001)
 
 
 def test_pass_cost_is_read_off_passes_of_different_size():
