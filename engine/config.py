@@ -48,6 +48,8 @@ class StageConfig(_Branch):
     """False: a client only, which holds no blocks."""
     blocks: tuple[int, int] | None = None
     """A fixed span `[start, end)`; None lets the engine choose."""
+    max_blocks: int = Field(default=0, ge=0)
+    """Hold at most so many; 0: as many as fit."""
     rebalance: bool = True
     """Move to other blocks, where the engine has chosen ours, when the swarm needs them more."""
     kv_budget_bytes: int = Field(default=1 << 30, ge=1 << 20)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
+from engine.client.dealing import Dealer
 from engine.client.journey import Journey, SwarmView
 from engine.client.merging import merged
 from engine.client.opening import link_times
@@ -35,12 +35,10 @@ from engine.core.errors import (
 )
 from engine.core.generation import Lossy, PrefixUse, TokenEvent
 from engine.core.ids import PeerId, SessionId
-from engine.core.kv_room import kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import SwarmSnapshot
-from engine.planner.chains import find_chains
 from engine.planner.routing import find_route, uncovered
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Failed, StatsReply, StatsRequest, parse
@@ -72,6 +70,7 @@ class Client:
             self._prefixes = PrefixUse.SHARED if config.share_prefixes else PrefixUse.OWN
         self._journeys: dict[SessionId, Journey] = {}
         self._asker = Asker(links)
+        self._dealer = Dealer(links, self.view, spec, config)
         self.recoveries = Recoveries()
         """How often and how fast lost routes were repaired."""
         links.on([Kind.TOKENS], self._on_tokens)
@@ -107,32 +106,12 @@ class Client:
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
         use = self._prefixes if prefixes is None else prefixes
-        parts = [self._follow(part, use, route) for route, part in self._split(sequences)]
+        dealt = await self._dealer.deal(sequences)
+        parts = [self._follow(part, use, route) for route, part in dealt]
         stream = merged(parts) if len(parts) > 1 else parts[0]
         async with contextlib.aclosing(stream) as events:
             async for event in events:
                 yield event
-
-    def _split(self, sequences: list[Sequence]) -> list[tuple[Route | None, list[Sequence]]]:
-        """Which of the sequences go along which chain, those that begin alike together."""
-        if len(sequences) <= 1:
-            return [(None, sequences)]
-        snapshot, link_s = self.view()
-        most = max(sequence.capacity_tokens for sequence in sequences)
-        try:
-            chains = find_chains(
-                snapshot,
-                len(sequences),
-                row_room=kv_room(most, self._config.kv_offload),
-                link_s=link_s,
-                row_bytes=4 * self._spec.hidden_size,
-            )
-        except NoRoute:
-            return [(None, sequences)]  # there may be one by the time it is needed
-        if len(chains) == 1:
-            return [(None, sequences)]
-        left = deque(sorted(sequences, key=lambda sequence: sequence.ids))
-        return [(chain.route, [left.popleft() for _ in range(chain.rows)]) for chain in chains]
 
     async def _follow(
         self, sequences: list[Sequence], use: PrefixUse, first: Route | None

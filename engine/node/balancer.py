@@ -14,7 +14,7 @@ from dataclasses import replace
 from random import Random
 from typing import Protocol
 
-from engine.core.errors import EngineError, PeerUnreachable
+from engine.core.errors import EngineError, EnginePaused, PeerUnreachable
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
@@ -28,6 +28,10 @@ logger = logging.getLogger(__name__)
 
 HURRY_S = 5.0
 """The same, while blocks are missing that somebody must take."""
+GLANCE_S = 0.5
+"""Whether some are missing is looked up this often."""
+MAX_DOUBLINGS = 6
+"""So often the time between two looks doubles, while each move fails: what fails is costly."""
 MAX_AIMS = 4
 """So often we look for another place when others want ours."""
 
@@ -36,7 +40,12 @@ class Policy(Protocol):
     """Says where a node should be; see `engine.planner.rebalance.decide`."""
 
     def __call__(
-        self, snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, *, size: ModelSize | None
+        self,
+        snapshot: SwarmSnapshot,
+        peer: PeerId,
+        max_blocks: int,
+        *,
+        size: ModelSize | None,
     ) -> Move | None:
         """The move, or none."""
         ...
@@ -125,19 +134,31 @@ class Balancer:
 
     async def run(self, stage: StageRunner) -> None:
         """Look now and then whether another place would be better, until cancelled."""
+        failures = 0
         while True:
-            missing = uncovered(self._view.snapshot(), joining=True)
-            every_s = min(HURRY_S, self._every_s) if missing else self._every_s
-            await asyncio.sleep(wait_s(self._rng, every_s))
+            await self._rest(2 ** min(failures, MAX_DOUBLINGS))
+            failures += 1
             try:
                 if stage.phase is Phase.ONLINE:
                     await self.consider(stage)
-            except PeerUnreachable as error:
+                failures = 0
+            except (PeerUnreachable, EnginePaused) as error:
                 logger.info("could not look for a better place: %s", error)
+                failures = 0
             except EngineError as error:
                 logger.warning("stayed at blocks %s: %s", stage.order.span, error)
             except Exception:
                 logger.exception("looking for a better place failed")
+
+    async def _rest(self, times: int) -> None:
+        """Wait until the next look, `times` as long as usual; not so long once blocks are missing."""
+        left_s, is_hurried = wait_s(self._rng, self._every_s * times), False
+        while left_s > 0:
+            if not is_hurried and uncovered(self._view.snapshot(), joining=True):
+                left_s, is_hurried = min(left_s, wait_s(self._rng, HURRY_S * times)), True
+            step_s = min(left_s, GLANCE_S)
+            await asyncio.sleep(step_s)
+            left_s -= step_s
 
     async def consider(self, stage: StageRunner) -> bool:
         """Move if that is better for the swarm; whether we have.
@@ -155,7 +176,8 @@ class Balancer:
             if settled is None:
                 return False
             logger.info("moving to blocks %s: %s", settled.span, settled.reason)
-            return await self._go(stage, settled)
+            await self._go(stage, settled)
+            return True
         finally:
             if stage.herald.next_span is not None:
                 stage.herald.next_span = None
@@ -168,33 +190,27 @@ class Balancer:
             if move.span == stage.order.span or stage.phase is not Phase.ONLINE:
                 return None
             own = stage.announce(StageState.ONLINE, move.span)
-            if not await self._is_seen(stage):
-                return None
+            if not await self._is_seen(stage) or stage.herald.next_span != move.span:
+                return None  # nobody can have seen it, or it was taken back meanwhile
             again = await self._ask(own)
             if again is None or again.span == move.span:
                 return move
-            logger.info("another node goes to blocks %s first", move.span)
+            logger.info("not to blocks %s: %s", move.span, again.reason)
             move = again
         return None
 
-    async def _go(self, stage: StageRunner, move: Move) -> bool:
-        has_room = await self._has_room(len(move.span))
-        if not has_room and self._is_needed(None):
-            logger.info(
-                "staying at blocks %s: there is no memory for a standby of them, and nobody else "
-                "serves them all",
-                stage.order.span,
-            )
-            return False
-        order = await self._prepare(move.span)
-        if has_room:
-            await stage.move(order, self._is_covered(move.span))
-        else:
-            await stage.move_later(order)
+    async def _go(self, stage: StageRunner, move: Move) -> None:
+        standby = await self._has_room(len(move.span))
+        await stage.move(
+            lambda: self._prepare(move.span),
+            self._is_covered(move.span if standby else None),
+            standby=standby,
+        )
         self.reason = move.reason
-        return True
 
-    def _is_covered(self, span: Span) -> Callable[[], Awaitable[bool]]:
+    def _is_covered(self, span: Span | None) -> Callable[[], Awaitable[bool]]:
+        """Asks whether nothing is lost if we serve only these blocks; None: none at all."""
+
         async def is_covered() -> bool:
             try:
                 await self._view.refresh()
@@ -222,8 +238,11 @@ class Balancer:
         snapshot = self._view.snapshot()
         others = tuple(stage for stage in snapshot.stages if stage.peer != self._peer)
         stages = others if own is None else (*others, own)
-        seen = replace(snapshot, stages=stages)
         # A large swarm takes a moment.
         return await asyncio.to_thread(
-            self._policy, seen, self._peer, self._max_blocks, size=self._size
+            self._policy,
+            replace(snapshot, stages=stages),
+            self._peer,
+            self._max_blocks,
+            size=self._size,
         )

@@ -38,8 +38,8 @@ class Compute:
     def max_blocks(self, spec: ModelSpec, stage: StageConfig) -> int:
         """Blocks whose weights fit beside the KV budget; at least one, which then may not load."""
         room = self.memory_bytes * MEMORY_SHARE - stage.kv_budget_bytes
-        fit = int(room // (spec.block_parameters * ELEMENT_BYTES[self.dtype]))
-        return min(max(1, fit), spec.num_hidden_layers)
+        fit = max(1, int(room // (spec.block_parameters * ELEMENT_BYTES[self.dtype])))
+        return min(fit, stage.max_blocks or fit, spec.num_hidden_layers)
 
     def has_room(self, spec: ModelSpec, stage: StageConfig, num_blocks: int) -> bool:
         """Whether so many more blocks, and a KV budget of their own, fit in what is free now.

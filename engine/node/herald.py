@@ -11,6 +11,7 @@ from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner.announced import block_equivalents, block_times_of
+from engine.planner.rebalance import steady
 from engine.server.handler import StageHandler
 from engine.swarm.announcer import Announcer
 from engine.swarm.peer import SwarmPeer
@@ -27,7 +28,6 @@ class Herald:
         peer: Knows how we are reached.
         max_blocks: Blocks that fit here.
         size: The model's.
-        block_times: (`block_s`, `block_row_s`), until passes have told.
     """
 
     def __init__(
@@ -37,15 +37,14 @@ class Herald:
         peer: SwarmPeer,
         max_blocks: int,
         size: ModelSize,
-        block_times: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self._handler = handler
         self._announcer = announcer
         self._peer = peer
         self._max_blocks = max_blocks
         self._size = size
-        self._block_times = block_times
-        """Of whatever blocks we have held: they are all alike."""
+        self.block_times = (0.0, 0.0)
+        """(`block_s`, `block_row_s`): as measured, until passes have told; blocks are all alike."""
         self.next_span: Span | None = None
         """Blocks that we are about to hold instead."""
 
@@ -53,8 +52,11 @@ class Herald:
         """Our announcement while we hold these blocks."""
         cost = self._handler.decode_cost
         if cost.of(1):
-            self._block_times = block_times_of(cost.base_s, cost.row_s, span, self._size)
-        block_s, block_row_s = self._block_times
+            found = block_times_of(cost.base_s, cost.row_s, span, self._size)
+            said_s, found_s = sum(self.block_times), sum(found)
+            if steady(said_s, found_s) != said_s:
+                self.block_times = found
+        block_s, block_row_s = self.block_times
         parts = block_equivalents(span, self._size)
         step_s = parts * (block_s + block_row_s)
         free, _ = self._handler.kv_tokens
@@ -93,6 +95,7 @@ class Herald:
 
     async def withdraw(self) -> None:
         """Say no more, and that we are gone."""
+        self.next_span = None
         await self._announcer.withdraw()
 
     def overlay(self, snapshot: SwarmSnapshot, own: StageInfo | None) -> SwarmSnapshot:

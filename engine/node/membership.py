@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from engine.client.client import Client
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ModelCorrupt, PeerUnreachable
 from engine.core.plans import Span
-from engine.core.profiles import ModelSize
 from engine.core.snapshot import SwarmSnapshot
 from engine.localapi.running import Home
 from engine.localapi.schema import Progress
@@ -27,12 +27,13 @@ from engine.models.prepare import prepare
 from engine.models.tokenizer import ChatTokenizer
 from engine.node.balancer import Balancer
 from engine.node.compute import Compute
+from engine.node.fitting import Fitting
 from engine.node.herald import Herald
 from engine.node.own_speed import block_times
 from engine.node.stage_runner import StageRunner
+from engine.node.view import View
 from engine.profiler.metered import Metered
 from engine.profiler.network import Prober
-from engine.protocol.frames import ELEMENT_BYTES, Dtype
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder
 from engine.swarm.announcer import Announcer
@@ -72,27 +73,6 @@ class Serving:
     handler: StageHandler
 
 
-class View:
-    """The swarm as requests from here see it: the directory's, and our own stage as it is now."""
-
-    def __init__(self, directory: Directory, links: Links) -> None:
-        self._directory = directory
-        self._links = links
-        self.stage: StageRunner | None = None
-
-    def snapshot(self) -> SwarmSnapshot:
-        """See `engine.client.client.SwarmView`."""
-        snapshot = self._directory.snapshot()
-        measured = {**snapshot.link_s, self._links.local_peer: self._links.one_way_s()}
-        snapshot = replace(snapshot, link_s=measured)
-        return snapshot if self.stage is None else self.stage.overlay(snapshot)
-
-    async def refresh(self) -> SwarmSnapshot:
-        """See `engine.client.client.SwarmView`."""
-        await self._directory.refresh()
-        return self.snapshot()
-
-
 class Membership:
     """One swarm (or solo, without an invite) and one model."""
 
@@ -114,6 +94,7 @@ class Membership:
         self._on_change = on_change
         self.joined: Joined | None = None
         self.serving: Serving | None = None
+        self._looking: asyncio.Task[None] | None = None
         self.doing = "Starting."
         self.progress: Progress | None = None
 
@@ -201,25 +182,16 @@ class Membership:
                 await directory.refresh()
             directory.start()
             if config.stage.enabled:
-                span = self._fixed_span(files)
+                fitting = Fitting(files, config.stage, self._compute)
+                herald = Herald(handler, announcer, joined.peer, fitting.max_blocks, fitting.size)
+                span = fitting.fixed_span
                 if span is None:
-                    balancer = self._balancer(joined, files, directory)
+                    balancer = self._balancer(joined, fitting, directory)
                     span = await balancer.choose()
-                chooses = balancer is not None and self.invite is not None and not pause_reason()
-                herald = Herald(
-                    handler,
-                    announcer,
-                    joined.peer,
-                    self._max_blocks(files),
-                    self._size(files),
-                    await self._block_times(files, may_measure=chooses),
-                )
-                order = self._order(files, span)
-                stage = StageRunner(handler, herald, order, clock, self._on_change)
-                if balancer is not None and chooses:
-                    self._say("Looking for a place in the swarm.")
-                    span = await balancer.join(stage)
-                await self._prepare(span)
+                stage = StageRunner(handler, herald, fitting.order(span), clock, self._on_change)
+                if not pause_reason():
+                    await self._as_looking(self._look(fitting, stage, balancer))
+                await self._prepare(stage.order.span)
                 view.stage = stage
             self.progress = None
             self.serving = Serving(files, tokenizer, directory, client, stage, balancer, handler)
@@ -240,6 +212,39 @@ class Membership:
             if stage is not None:
                 await stage.close()
             await directory.stop()
+
+    async def _look(self, fitting: Fitting, stage: StageRunner, balancer: Balancer | None) -> None:
+        """Find out how fast we are, and a place that nobody else is about to take."""
+        stage.herald.block_times = await block_times(
+            self._home,
+            fitting,
+            may_measure=balancer is not None and self.invite is not None,
+            show=self.show,
+        )
+        if balancer is not None and self.invite is not None:
+            self._say("Looking for a place in the swarm.")
+            try:
+                await balancer.join(stage)
+            except asyncio.CancelledError:
+                await stage.herald.withdraw()
+                raise
+
+    async def _as_looking(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what is left as it is when the person pauses."""
+        self._looking = asyncio.create_task(work, name="looking")
+        try:
+            await asyncio.wait({self._looking})
+            if not self._looking.cancelled():
+                self._looking.result()
+        finally:
+            await self.look_no_more()
+
+    async def look_no_more(self) -> None:
+        """Measure and announce nothing, if we were about to: the person has paused."""
+        looking, self._looking = self._looking, None
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait({looking})
 
     def _follow(self, joined: Joined, snapshot: SwarmSnapshot) -> None:
         """Learn from the announcements how the others are reached, and who can relay for us."""
@@ -280,62 +285,19 @@ class Membership:
             )
         return files
 
-    def _fixed_span(self, files: ModelFiles) -> Span | None:
-        fixed = self.config.stage.blocks
-        if fixed is None:
-            return None
-        return Span(fixed[0], min(fixed[1], files.spec.num_hidden_layers))
-
-    def _max_blocks(self, files: ModelFiles) -> int:
-        return self._compute.max_blocks(files.spec, self.config.stage)
-
-    def _size(self, files: ModelFiles) -> ModelSize:
-        return ModelSize.of(files.spec, ELEMENT_BYTES[self._compute.dtype])
-
-    async def _block_times(self, files: ModelFiles, *, may_measure: bool) -> tuple[float, float]:
-        return await block_times(
-            self._home,
-            self._compute,
-            self.config.stage,
-            files.spec,
-            self._size(files),
-            may_measure=may_measure,
-            show=self.show,
-        )
-
-    def _balancer(self, joined: Joined, files: ModelFiles, directory: Directory) -> Balancer:
+    def _balancer(self, joined: Joined, fitting: Fitting, directory: Directory) -> Balancer:
         async def prepare_order(span: Span) -> LoadOrder:
-            return self._order(await self._prepare(span), span)
-
-        async def has_room(num_blocks: int) -> bool:
-            return await asyncio.to_thread(
-                self._compute.has_room, files.spec, self.config.stage, num_blocks
-            )
+            await self._prepare(span)
+            return fitting.order(span)
 
         return Balancer(
             joined.peer.peer_id,
-            self._max_blocks(files),
-            self._size(files),
+            fitting.max_blocks,
+            fitting.size,
             directory,
             prepare_order,
-            has_room,
+            fitting.has_room,
             Random(joined.peer.peer_id),  # noqa: S311 - spreads the nodes' checks
-        )
-
-    def _order(self, files: ModelFiles, span: Span) -> LoadOrder:
-        # The sender of hidden states may compute in float32 though we do not.
-        widest = ELEMENT_BYTES[Dtype.FLOAT32]
-        return LoadOrder(
-            directory=files.directory,
-            spec=files.spec,
-            span=span,
-            dtype=self._compute.dtype,
-            device=self._compute.device,
-            threads=self.config.stage.threads,
-            region_bytes=self.config.stage.max_batch_tokens * files.spec.hidden_size * widest,
-            kv_dtype=self.config.stage.kv_dtype,
-            kv_budget_bytes=self.config.stage.kv_budget_bytes,
-            emulate=self.config.stage.emulate,
         )
 
     async def _keep_daemon(self, peer: SwarmPeer, announcer: Announcer) -> None:

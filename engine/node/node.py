@@ -227,6 +227,7 @@ class Node:
         async with self._pausing:  # what was asked last shall hold
             self._set_resume_timer(request.seconds)
             self._pause_reason = PAUSE_TEXT if request.seconds is None else "Paused for a while."
+            await self._membership.look_no_more()
             stage = self._stage()
             if stage is not None:
                 await stage.pause(self._pause_reason, finish_first=request.finish_first)

@@ -6,14 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from engine.config import StageConfig
 from engine.core.errors import EngineError
 from engine.core.ids import PeerId
-from engine.core.model_spec import ModelSpec
-from engine.core.profiles import ModelSize
 from engine.localapi.running import Home
 from engine.localapi.schema import Progress
-from engine.node.compute import Compute
+from engine.node.fitting import Fitting
 from engine.planner.announced import summary
 from engine.profiler import profile
 
@@ -23,29 +20,20 @@ UNKNOWN = (0.0, 0.0)
 
 
 async def block_times(
-    home: Home,
-    compute: Compute,
-    config: StageConfig,
-    spec: ModelSpec,
-    size: ModelSize,
-    *,
-    may_measure: bool,
-    show: Callable[[Progress], None],
+    home: Home, fitting: Fitting, *, may_measure: bool, show: Callable[[Progress], None]
 ) -> tuple[float, float]:
     """(`block_s`, `block_row_s`) of our announcement, as this machine was measured last.
 
     Args:
         home: Where measurements are kept.
-        compute: Where the blocks compute.
-        config: How many threads do.
-        spec: The model.
-        size: The same, in the elements that it is computed in.
+        fitting: Of which model, and where it computes.
         may_measure: Take the few seconds for it where nothing is known.
         show: Told how far that is.
 
     Returns:
         Zeros while nothing is known; the first requests will tell.
     """
+    compute, config, spec = fitting.compute, fitting.config, fitting.files.spec
     if config.emulate is not None:
         return UNKNOWN
     if may_measure:
@@ -62,8 +50,8 @@ async def block_times(
         if found is None or (found.device, found.dtype) != (compute.device, compute.dtype_name):
             return UNKNOWN
         known = found
-    made = known.node_profile(PeerId("this node"), size)
-    return summary(made, max(1, compute.max_blocks(spec, config)))
+    made = known.node_profile(PeerId("this node"), fitting.size)
+    return summary(made, max(1, fitting.max_blocks))
 
 
 def _progress(what: str, share: float) -> Progress:

@@ -48,6 +48,8 @@ class Shift:
     async def stop(self) -> None:
         """End the worker now. Its memory is free when this returns."""
         self.serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError, WorkerFailed):
-            await self.serving
-        await self._worker.stop()
+        try:
+            with contextlib.suppress(asyncio.CancelledError, WorkerFailed):
+                await self.serving
+        finally:
+            await self._worker.stop()

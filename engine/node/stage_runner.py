@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, StageRefused, WorkerFailed
@@ -35,6 +35,8 @@ ANNOUNCE_SPEED_S = 20.0
 COVER_LIMIT_S = 120.0
 """How long new blocks wait, loaded, for others to take over the old ones."""
 COVER_CHECK_S = 1.0
+
+_T = TypeVar("_T")
 
 
 class Phase(Enum):
@@ -71,6 +73,10 @@ class StageRunner:
         self._draining: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[Any] | None = None
         self._retiring: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
+        """Held while the worker is ended or another begins, by who wants that."""
+        self._loaded = asyncio.Event()
+        """Cleared while the phase is LOADING."""
         self.phase = Phase.PAUSED
         self.reason = ""
         self.progress: Progress | None = None
@@ -89,40 +95,47 @@ class StageRunner:
     async def resume(self) -> None:
         """Serve again after a pause, or stay online if draining has not ended yet."""
         await self._cancel_drain()
-        if self.phase is Phase.DRAINING:
-            await self.stop("The stage is starting again.", Phase.LOADING)
-        self.start()
+        async with self._changing:
+            if self.phase is Phase.DRAINING:
+                await self._stop("The stage is starting again.", Phase.LOADING)
+            self.start()
 
     async def pause(self, reason: str, *, finish_first: bool) -> None:
         """End the worker, at once or after the running sessions; withdraw the announcement."""
         await self._cancel_drain()
         await self._cancel_move()
-        if not finish_first or self.phase is not Phase.ONLINE:
-            await self.stop(reason, Phase.PAUSED)
-            return
-        self._set(Phase.DRAINING, "Finishing running requests, then pausing.")
-        self.announce(StageState.DRAINING)
+        async with self._changing:
+            if not finish_first or self.phase is not Phase.ONLINE:
+                await self._stop(reason, Phase.PAUSED)
+                return
+            self._set(Phase.DRAINING, "Finishing running requests, then pausing.")
+            self.announce(StageState.DRAINING)
 
         async def finish() -> None:
             await self._handler.drain()
-            await self.stop(reason, Phase.PAUSED)
+            await self._stop(reason, Phase.PAUSED)
 
         self._draining = asyncio.create_task(finish(), name="drain")
-
-    async def stop(self, reason: str, phase: Phase) -> None:
-        """End the worker now. Its memory is free when this returns."""
-        self._handler.close(EnginePaused(reason))
-        await _end(self._moving)
-        await _end(self._retiring)
-        await _end(self._serving)
-        self._retiring = self._serving = None
-        self._set(phase, reason)
-        await self.herald.withdraw()
 
     async def close(self) -> None:
         """Stop for good."""
         await self._cancel_drain()
-        await self.stop("The engine is ending.", Phase.PAUSED)
+        await self._cancel_move()
+        async with self._changing:
+            await self._stop("The engine is ending.", Phase.PAUSED)
+
+    async def _stop(self, reason: str, phase: Phase) -> None:
+        """End the worker now. Its memory is free when this returns."""
+        self._handler.close(EnginePaused(reason))
+        await self._end_work()
+        self._set(phase, reason)
+        await self.herald.withdraw()
+
+    async def _end_work(self) -> None:
+        await _end(self._moving)
+        await _end(self._retiring)
+        await _end(self._serving)
+        self._retiring = self._serving = None
 
     # What others hear -----------------------------------------------------------------------
 
@@ -143,74 +156,76 @@ class StageRunner:
 
     # Moves ----------------------------------------------------------------------------------
 
-    async def move(self, order: LoadOrder, is_covered: Callable[[], Awaitable[bool]]) -> None:
-        """Serve other blocks, and the present ones as long as somebody needs them.
+    async def move(
+        self,
+        prepare: Callable[[], Awaitable[LoadOrder]],
+        is_covered: Callable[[], Awaitable[bool]],
+        *,
+        standby: bool,
+    ) -> None:
+        """Serve other blocks, and the present ones until nobody needs them here.
 
         Args:
-            order: The other blocks; there must be memory for both.
+            prepare: Gets the other blocks' weights ready.
             is_covered: Whether others serve what we would leave.
+            standby: There is memory for both; otherwise the present ones are given up first.
 
         Raises:
             EngineError: We stay where we are; the text says why.
         """
-        self._check_online()
-        shift = await self._as_move(self._bring_up(order, is_covered))
+        if self.phase is not Phase.ONLINE:
+            raise EnginePaused("The stage stopped serving before it could move.")
+        if standby:
+            await self._as_move(self._bring_up(prepare, is_covered))
+            if self._retiring is not None:
+                await asyncio.wait({self._retiring})
+        else:
+            order = await self._as_move(self._give_up(prepare, is_covered))
+            await self._go_over(order)
+
+    async def _as_move(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do what a pause may end at any moment."""
+        moving = self._moving = asyncio.create_task(work, name="move")
+        try:
+            await asyncio.wait({moving})
+        finally:
+            await _end(moving)
+            self._moving = None
+        if moving.cancelled():
+            raise EnginePaused("The stage was paused, or began again, before it could move.")
+        result: _T = moving.result()
+        return result
+
+    async def _bring_up(
+        self,
+        prepare: Callable[[], Awaitable[LoadOrder]],
+        is_covered: Callable[[], Awaitable[bool]],
+    ) -> None:
+        order = await prepare()
+        shift = await Shift.start(self._handler, order, lambda done, total: None)
+        try:
+            await self._await_cover(shift, is_covered)
+        except BaseException:
+            await shift.stop()
+            raise
+        # Nothing is awaited from here on: who pauses finds the old blocks, or the new ones.
         old, self._shift, self.order = self._shift, shift, order
         self._handler.lead_with(order)
         self.announce(StageState.ONLINE)
         self._on_change()
         if old is not None:
             self._retiring = asyncio.create_task(self._retire(old), name="retire")
-            await asyncio.wait({self._retiring})
 
-    async def move_later(self, order: LoadOrder) -> None:
-        """Serve other blocks as soon as nobody needs the present ones: there is no room for both.
-
-        Raises:
-            EnginePaused: The person wants something else meanwhile.
-        """
-        self._check_online()
-        reason = f"Finishing running requests, then moving to blocks {order.span}."
-        self._set(Phase.DRAINING, reason)
-        self.announce(StageState.DRAINING, order.span)
-        await self._as_move(self._handler.drain())
-        await self.stop(f"Moving to blocks {order.span}.", Phase.LOADING)
-        self._previous, self.order = self.order, order
-        self.start()
-
-    def _check_online(self) -> None:
-        if self.phase is not Phase.ONLINE:
-            raise EnginePaused("The stage stopped serving before it could move.")
-
-    async def _as_move(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Do a move's part, which a pause may end."""
-        self._moving = asyncio.create_task(work, name="move")
-        try:
-            await asyncio.wait({self._moving})
-            if self._moving.cancelled():
-                raise EnginePaused("The stage was paused before it could move.")
-            return self._moving.result()
-        finally:
-            moving, self._moving = self._moving, None
-            await _end(moving)
-
-    async def _bring_up(self, order: LoadOrder, is_covered: Callable[[], Awaitable[bool]]) -> Shift:
-        shift = await Shift.start(self._handler, order, lambda done, total: None)
-        try:
-            until_s = self._clock.monotonic_s() + COVER_LIMIT_S
-            while not await is_covered():
-                if self._clock.monotonic_s() > until_s:
-                    raise StageRefused(
-                        f"Blocks {self.order.span} are not given up, because nobody else serves "
-                        "all of them."
-                    )
-                await asyncio.wait({shift.serving}, timeout=COVER_CHECK_S)
+    async def _await_cover(self, shift: Shift, is_covered: Callable[[], Awaitable[bool]]) -> None:
+        until_s = self._clock.monotonic_s() + COVER_LIMIT_S
+        while not await is_covered():
+            if self._clock.monotonic_s() > until_s:
+                raise self._needed()
+            await asyncio.wait({shift.serving}, timeout=COVER_CHECK_S)
             if shift.serving.done():
-                await shift.serving  # raises what ended it
-        except BaseException:
-            await shift.stop()
-            raise
-        return shift
+                break
+        if shift.serving.done():
+            await shift.serving  # raises what ended it
 
     async def _retire(self, old: Shift) -> None:
         """Serve the old blocks until everybody knows the new ones, and its sessions are gone."""
@@ -219,6 +234,44 @@ class StageRunner:
             await self._handler.retire(old.order)
         finally:
             await old.stop()
+
+    async def _give_up(
+        self,
+        prepare: Callable[[], Awaitable[LoadOrder]],
+        is_covered: Callable[[], Awaitable[bool]],
+    ) -> LoadOrder:
+        if not await is_covered():
+            raise self._needed()
+        order = await prepare()
+        if not await is_covered():  # that may have taken long
+            raise self._needed()
+        self._set(
+            Phase.DRAINING, f"Finishing running requests, then moving to blocks {order.span}."
+        )
+        self.announce(StageState.DRAINING, order.span)
+        await self._handler.drain()
+        return order
+
+    async def _go_over(self, order: LoadOrder) -> None:
+        """Load the other blocks in place of the present ones, or these again if that fails."""
+        async with self._changing:
+            if self.phase is not Phase.DRAINING:
+                raise EnginePaused("The stage was paused, or began again, before it could move.")
+            self._handler.close(EnginePaused(f"This stage is moving to blocks {order.span}."))
+            await self._end_work()
+            self._previous, self.order = self.order, order
+            self.start()
+        await self._loaded.wait()
+        if self.order is not order:
+            raise StageRefused(
+                f"Blocks {order.span} could not be loaded, so this node has gone back to blocks "
+                f"{self.order.span}; the log says why."
+            )
+
+    def _needed(self) -> StageRefused:
+        return StageRefused(
+            f"Blocks {self.order.span} are not given up, because nobody else serves all of them."
+        )
 
     async def _cancel_move(self) -> None:
         await _end(self._moving)
@@ -290,8 +343,15 @@ class StageRunner:
             if self.phase is Phase.ONLINE:
                 info = self.herald.info(self.order.span, StageState.ONLINE)
                 now_s = self._clock.monotonic_s()
-                # Speeds can wait; room and ways to us cannot.
-                told = (info.kv_free_tokens, info.kv_ram_free_tokens, info.addresses, info.relay)
+                # Changes of speeds can wait; that they are known, room, and ways to us cannot.
+                told = (
+                    info.decode_tokens_per_s > 0,
+                    info.uplink_bytes_per_s > 0,
+                    info.kv_free_tokens,
+                    info.kv_ram_free_tokens,
+                    info.addresses,
+                    info.relay,
+                )
                 if told != announced or now_s >= due_s:
                     self.herald.tell(self.order.span, StageState.ONLINE)
                     announced, due_s = told, now_s + ANNOUNCE_SPEED_S
@@ -310,6 +370,10 @@ class StageRunner:
 
     def _set(self, phase: Phase, reason: str) -> None:
         self.phase, self.reason = phase, reason
+        if phase is Phase.LOADING:
+            self._loaded.clear()
+        else:
+            self._loaded.set()
         self._on_change()
 
     async def _cancel_drain(self) -> None:

@@ -74,6 +74,31 @@ def find_chains(
     return tuple(Chain(route, n) for route, n in zip(routes, rows, strict=True) if n)
 
 
+def strangers(
+    snapshot: SwarmSnapshot,
+    batch_size: int,
+    *,
+    row_room: KvRoom,
+    link_s: Mapping[PeerId, float],
+) -> frozenset[PeerId]:
+    """Stages that a batch may go through and that are unknown how far, if there are several chains.
+
+    What is not known is assumed to be far, and would stay unknown: nobody would ever go there.
+
+    Args:
+        snapshot: The swarm.
+        batch_size: See `find_chains`.
+        row_room: See `find_chains`.
+        link_s: See `find_chains`.
+
+    Raises:
+        NoRoute: There is not even one chain.
+    """
+    routes = _disjoint(snapshot, batch_size, row_room, link_s)
+    used = frozenset(hop.peer for route in routes for hop in route.hops)
+    return used - link_s.keys() if len(routes) > 1 else frozenset()
+
+
 def _disjoint(
     snapshot: SwarmSnapshot, batch_size: int, row_room: KvRoom, link_s: Mapping[PeerId, float]
 ) -> list[Route]:

@@ -13,6 +13,8 @@ from engine.planner.flow import StageTimes, step_s
 from engine.planner.routing import UNKNOWN_BLOCK_S
 
 MAX_MICRO_BATCHES = 32
+UNKNOWN_ROW_SHARE = 0.03
+"""What a row is assumed to add to a pass, as a share of it, where nobody has measured it."""
 WORTH_IT = 1.05
 """How much faster twice as many must be: each costs frames and passes that nobody counts."""
 
@@ -81,7 +83,8 @@ def hop_costs(
         stage = snapshot.stage(hop.peer)
         share = len(hop.span) / len(stage.span) if stage is not None else 1.0
         if stage is None or not stage.decode_tokens_per_s:
-            base_s, row_s, rate = len(hop.span) * UNKNOWN_BLOCK_S, 0.0, 0.0
+            base_s = len(hop.span) * UNKNOWN_BLOCK_S
+            row_s, rate = base_s * UNKNOWN_ROW_SHARE, 0.0
         else:
             row_s = share * stage.decode_row_s
             base_s = max(0.0, share / stage.decode_tokens_per_s - row_s)

@@ -136,6 +136,7 @@ class WorkerProcess:
         """
         ours, theirs = socket.socketpair()
         regions = SharedRegions.create(order.region_bytes)
+        link = await AgentSocket.wrap(ours)
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -146,13 +147,14 @@ class WorkerProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 env={**COMPUTE_ENVIRONMENT, **os.environ},
             )
-        except OSError as error:
-            ours.close()
+        except BaseException as error:
+            link.close()
             regions.close()
-            raise WorkerFailed(f"The compute process could not be started: {error}.") from error
+            if isinstance(error, OSError):
+                raise WorkerFailed(f"The compute process could not be started: {error}.") from error
+            raise
         finally:
             theirs.close()
-        link = await AgentSocket.wrap(ours)
         worker = cls(process, link, regions, on_progress, on_open_failed)
         try:
             await worker._ask(

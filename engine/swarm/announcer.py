@@ -78,7 +78,7 @@ class Announcer:
         self._changed.set()
 
     async def published(self) -> None:
-        """Wait until the swarm has what the last `update` said."""
+        """Wait until the swarm has what the last `update` said, or it is taken back."""
         await self._published.wait()
 
     async def seen(self) -> None:
@@ -88,13 +88,13 @@ class Announcer:
 
     async def withdraw(self) -> None:
         """Stop announcing, and tell the swarm that this stage is gone."""
-        info, self._info = self._info, None
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
-        if info is None:
+        self._info = None
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        self._published.set()  # nothing more will come
+        if not self._announced:  # asked again, if it did not get through the first time
             return
         try:
             async with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -18,8 +18,8 @@ from engine.core.profiles import ModelSize
 from engine.models.layout import read_spec
 from engine.node.balancer import Balancer, Policy
 from engine.node.herald import Herald
-from engine.node.membership import View
 from engine.node.stage_runner import Phase, StageRunner
+from engine.node.view import View
 from engine.planner.rebalance import decide
 from engine.protocol.frames import Dtype
 from engine.server.handler import StageHandler
@@ -97,6 +97,8 @@ class LivingNode:
     client: Client
     has_room: bool = True
     """Whether there is memory for a standby."""
+    files: Path | None = None
+    """Where the blocks of a move are loaded from, if not where all are."""
 
     async def serves(self, span: Span, within_s: float = 20.0) -> None:
         """Wait until it does."""
@@ -145,7 +147,8 @@ class LivingSwarm:
         view.stage = stage
 
         async def prepare(span: Span) -> LoadOrder:
-            return self._order(span)
+            order = self._order(span)
+            return order if node.files is None else replace(order, directory=node.files)
 
         async def has_room(num_blocks: int) -> bool:
             return node.has_room

@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from engine.client.client import Client
-from engine.core.errors import EnginePaused
+from engine.core.errors import EngineError, EnginePaused, StageRefused
 from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.node.stage_runner import Phase
 from engine.planner.placement import choose_span
 from engine.planner.rebalance import Move
 from engine.planner.routing import uncovered
@@ -54,11 +56,17 @@ def send(**where: tuple[int, int]) -> Callable[..., Move | None]:
     """A policy that wants these nodes (`n0`, …) there."""
 
     def policy(
-        snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, *, size: ModelSize | None
+        snapshot: SwarmSnapshot,
+        peer: PeerId,
+        max_blocks: int,
+        *,
+        size: ModelSize | None,
     ) -> Move | None:
         stage = snapshot.stage(peer)
         name = f"n{sorted(s.peer for s in snapshot.stages).index(peer)}"
-        if name not in where or stage is None or stage.span == Span(*where[name]):
+        if name not in where or stage is None:
+            return None
+        if Span(*where[name]) in (stage.span, stage.next_span):
             return None
         return Move(Span(*where[name]), "The test wants it.", 1.0)
 
@@ -115,7 +123,8 @@ async def test_blocks_that_nobody_else_serves_are_not_given_up_and_a_pause_ends_
     await begin(whole, half)
 
     whole.has_room = False  # for a standby, so that it would have to stop first
-    assert not await whole.balancer.consider(whole.stage)
+    with pytest.raises(StageRefused, match="Blocks 0–3 are not given up"):
+        await whole.balancer.consider(whole.stage)
     assert whole.stage.order.span == Span(0, 4)
 
     whole.has_room = True
@@ -136,11 +145,49 @@ async def test_blocks_that_nobody_else_serves_are_not_given_up_and_a_pause_ends_
     assert not holes
 
 
+async def test_blocks_that_cannot_be_loaded_leave_the_old_ones_serving(
+    swarm: LivingSwarm, tmp_path: Path
+) -> None:
+    one, two = swarm.node(0, Span(0, 4)), swarm.node(1, Span(0, 2), policy=send(n1=(2, 4)))
+    await begin(one, two)
+    two.files = tmp_path  # there are none
+    for two.has_room in (True, False):
+        with pytest.raises(EngineError):
+            await two.balancer.consider(two.stage)
+        await two.serves(Span(0, 2))
+        await eventually(lambda: told(one, two) == (Span(0, 2), StageState.ONLINE, None))
+        assert len(two.handler._servings) == 1
+
+
+async def test_pause_while_an_aim_is_announced_leaves_nothing_behind(swarm: LivingSwarm) -> None:
+    one, two = swarm.node(0, Span(0, 4)), swarm.node(1, Span(0, 2), policy=send(n1=(2, 4)))
+    await begin(one, two)
+    considering = asyncio.create_task(two.balancer.consider(two.stage))
+    await eventually(lambda: two.stage.herald.next_span == Span(2, 4))
+    worker = psutil.Process(two.stage.worker_pid)
+    await two.stage.pause("Paused.", finish_first=False)
+    assert not worker.is_running()
+    assert (await one.directory.refresh()).stage(two.peer) is None
+    assert not await considering
+    assert (two.stage.phase, two.stage.worker_pid) == (Phase.PAUSED, None)
+    assert (await one.directory.refresh()).stage(two.peer) is None
+
+
+def told(one: LivingNode, other: LivingNode) -> tuple[Span, StageState, Span | None] | None:
+    """What one node has heard of another."""
+    stage = one.directory.snapshot().stage(other.peer)
+    return None if stage is None else (stage.span, stage.state, stage.next_span)
+
+
 async def test_of_two_newcomers_with_the_same_aim_the_lower_id_goes_there(
     swarm: LivingSwarm,
 ) -> None:
     def weakest(
-        snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, *, size: ModelSize | None
+        snapshot: SwarmSnapshot,
+        peer: PeerId,
+        max_blocks: int,
+        *,
+        size: ModelSize | None,
     ) -> Move | None:
         """What is served worst, not counting those that have to yield."""
         own = snapshot.stage(peer)

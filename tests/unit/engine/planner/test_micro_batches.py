@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.core.ids import PeerId
 from engine.core.plans import Hop, Route, Span
 from engine.planner.micro_batches import HopCost, choose_micro_batches, cycle_s, hop_costs
+from engine.planner.routing import find_route
 from tests.support.builders import snapshot, stage_info
 
 
@@ -78,3 +79,10 @@ def test_lines_between_stages_count_as_these_have_measured_them():
 
 def test_a_single_sequence_is_not_cut():
     assert choose_micro_batches(ring(3, base_s=0.01, delay_s=0.1), 1) == 1
+
+
+def test_batch_is_cut_also_where_no_stage_has_measured_itself_yet():
+    seen = snapshot(30, stage_info("a", 0, 15), stage_info("b", 15, 30))
+    near = dict.fromkeys((stage.peer for stage in seen.stages), 0.001)
+    costs = hop_costs(find_route(seen, link_s=near), seen, near, row_bytes=2304)
+    assert choose_micro_batches(costs, 16) == 2
