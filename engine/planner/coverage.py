@@ -18,15 +18,18 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 
 MOVE_PRICE = 0.004
-"""By what part each move must raise the least rate in a swarm of `_USUAL_NODES`, or it is not worth
-its download. In a larger swarm somebody comes or goes sooner, and the gain is gone; so the price
-rises with the number of nodes."""
-_USUAL_NODES = 60
-_MAX_PRICED_NODES = 100
+"""By what part each move must raise the least rate in a swarm of 60, or it is not worth its download.
+In one of 100 somebody comes or goes sooner, and the gain is gone; so there it costs more."""
+LARGE_SWARM = 200
+"""So many nodes are balanced by those that join. One move brings little, so it costs little, but is
+made only when the swarm is out of balance."""
+OUT_OF_BALANCE = 0.1
+"""By what part the mean rate is above the least one then."""
 MAX_MOVES = 8
 """In one chain."""
-_STATES_TIMES_NODES = 6000
-"""Placements that are followed at once, times nodes: few nodes fit together worse than many."""
+_STATES_TIMES_SQUARE = 600_000
+"""Placements that are followed at once, times nodes squared: few nodes fit together worse than many,
+and of many each takes longer."""
 _MAX_STATES = 400
 _SHARPNESS = 100.0
 """A block weighs e times less for each hundredth of the mean rate that it is served better."""
@@ -91,7 +94,9 @@ def block_rates(num_blocks: int, holders: Sequence[Holder]) -> Floats:
 
 def move_price(num_nodes: int) -> float:
     """Part of the least rate that a move must bring in a swarm of so many nodes."""
-    return MOVE_PRICE * min(num_nodes, _MAX_PRICED_NODES) / _USUAL_NODES
+    if num_nodes > LARGE_SWARM:
+        return move_price(LARGE_SWARM) * LARGE_SWARM / num_nodes
+    return MOVE_PRICE * min(num_nodes, 100) / 60
 
 
 def best_rearrangement(
@@ -113,13 +118,16 @@ def best_rearrangement(
     """
     if not any(holder.may_move for holder in holders):
         return None
+    rates = block_rates(num_blocks, holders)
+    before = int(rates.min())
+    if len(holders) > LARGE_SWARM and rates.mean() <= (1 + OUT_OF_BALANCE) * before:
+        return None
     search = _Search(num_blocks, holders, in_order=in_order)
     moves = search.run(move_price(len(holders)) if price is None else price)
     steps = tuple(
         Step(holders[place].peer, Span(start, start + holders[place].length))
         for place, start in moves
     )
-    before = int(block_rates(num_blocks, holders).min())
     return Rearrangement(steps, before, search.best_least) if steps else None
 
 
@@ -172,7 +180,7 @@ class _Search:
         hashes = np.zeros(1, dtype=np.uint64)  # [W]
         least = float(rates.min())
         unit = max(least, _FROM_NOTHING * self._mean)
-        width = max(1, min(_MAX_STATES, _STATES_TIMES_NODES // n))
+        width = max(1, min(_MAX_STATES, _STATES_TIMES_SQUARE // n**2))
         parents: list[tuple[Ints, Ints]] = []
         best_score, best_end = 0.0, (0, 0)
         for depth in range(1, MAX_MOVES + 1):

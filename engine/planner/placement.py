@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
@@ -30,13 +31,18 @@ def choose_span(snapshot: SwarmSnapshot, max_blocks: int) -> Span:
     if max_blocks < 1:
         raise ValueError(f"max_blocks must be at least 1, not {max_blocks}")
     length = min(max_blocks, snapshot.num_blocks)
+    start = least_served(block_rates(snapshot), length)
+    return Span(start, start + length)
+
+
+def block_rates(snapshot: SwarmSnapshot) -> NDArray[np.float64]:
+    """Tokens/s that each block gets from those that serve it or soon will, [L], by peer id."""
     rates = np.zeros(snapshot.num_blocks)
-    for stage in snapshot.stages:
+    for stage in sorted(snapshot.stages, key=lambda stage: stage.peer):
         if stage.state in (StageState.ONLINE, StageState.JOINING):
             blocks = slice(stage.span.start, stage.span.end)
             rates[blocks] += tokens_per_s(stage, len(stage.span))
-    start = least_served(rates, length)
-    return Span(start, start + length)
+    return rates
 
 
 def tokens_per_s(stage: StageInfo, length: int) -> float:

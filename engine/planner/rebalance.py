@@ -16,7 +16,7 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
-from engine.planner import coverage, pipeline
+from engine.planner import coverage, pipeline, placement
 from engine.planner.announced import as_intended
 from engine.planner.coverage import Holder, Rearrangement, block_rates
 from engine.planner.petals import WORTH_A_MOVE
@@ -165,7 +165,7 @@ def _confirm(
         span = _planned(as_intended(snapshot), own.peer, size)
         if span is None:
             span = choose_span(before, max_blocks)
-            rates = block_rates(before.num_blocks, _holders(before))
+            rates = placement.block_rates(before)
             least = rates[span.start : span.end].min()
             if rates[aim.start : aim.end].min() <= least * (1 + NEWCOMER_GAIN):
                 return None

@@ -9,6 +9,7 @@ from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner.coverage import best_rearrangement
 from engine.planner.observed import believe, learned
+from engine.planner.placement import block_rates
 from engine.planner.rebalance import better_places, decide, steady
 from tests.support.builders import model_size, snapshot, stage_info
 
@@ -50,6 +51,22 @@ def test_blocks_that_nobody_serves_are_taken_by_one_who_can_be_spared() -> None:
         range(20)
     )
     assert decide(swarm, CAT, 5) == moves.get(CAT)
+
+
+def test_large_swarm_out_of_balance_is_put_right_and_then_left_alone() -> None:
+    stages = [node(f"n{index:03}", 0, 10) for index in range(150)]
+    stages += [node(f"s{index:03}", 10, 20) for index in range(60)]
+    swarm = snapshot(20, *stages)
+    moves = better_places(swarm)
+    for _ in range(20):
+        if not moves:
+            break
+        places = {peer: move.span for peer, move in moves.items()}
+        swarm = snapshot(20, *(replace(s, span=places.get(s.peer, s.span)) for s in swarm.stages))
+        moves = better_places(swarm)
+    rates = block_rates(swarm)
+    assert not moves
+    assert rates.mean() / 1.1 <= rates.min() < rates.mean()
 
 
 def test_who_is_needed_where_it_is_stays() -> None:
