@@ -27,9 +27,8 @@ OUT_OF_BALANCE = 0.1
 """By what part the mean rate is above the least one then."""
 MAX_MOVES = 8
 """In one chain."""
-_STATES_TIMES_SQUARE = 600_000
-"""Placements that are followed at once, times nodes squared: few nodes fit together worse than many,
-and of many each takes longer."""
+_STATES_TIMES_NODES = 6000
+"""Placements that are followed at once, times nodes: few nodes fit together worse than many."""
 _MAX_STATES = 400
 _SHARPNESS = 100.0
 """A block weighs e times less for each hundredth of the mean rate that it is served better."""
@@ -180,7 +179,7 @@ class _Search:
         hashes = np.zeros(1, dtype=np.uint64)  # [W]
         least = float(rates.min())
         unit = max(least, _FROM_NOTHING * self._mean)
-        width = max(1, min(_MAX_STATES, _STATES_TIMES_SQUARE // n**2))
+        width = max(1, min(_MAX_STATES, _STATES_TIMES_NODES // n))
         parents: list[tuple[Ints, Ints]] = []
         best_score, best_end = 0.0, (0, 0)
         for depth in range(1, MAX_MOVES + 1):
