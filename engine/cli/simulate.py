@@ -23,7 +23,7 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         "simulate",
         parents=[everywhere],
         help="see how a swarm of hundreds of nodes would do",
-        description="Let a day of a swarm pass in a minute: nodes come, go, fail and lie, and "
+        description="Let a day of a swarm pass in a minute or two: nodes come, go, fail and lie, and "
         "every one decides by the same functions as a real node where it belongs. What they serve "
         "is compared with the most that is possible. Equal options give equal results.",
     )
