@@ -66,6 +66,8 @@ class Step:
 
     peer: PeerId
     span: Span
+    is_free: bool
+    """Whether this move lowers the least rate not even while nobody else has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,15 @@ def best_rearrangement(
         return None
     search = _Search(num_blocks, holders, in_order=in_order)
     moves = search.run(move_price(len(holders)) if price is None else price)
-    steps = tuple(
-        Step(holders[place].peer, Span(start, start + holders[place].length))
-        for place, start in moves
-    )
-    return Rearrangement(steps, before, search.best_least) if steps else None
+    steps = []
+    for place, start in moves:
+        holder = holders[place]
+        span = Span(start, start + holder.length)
+        alone = rates.copy()
+        alone[holder.span.start : holder.span.end] -= holder.rate
+        alone[span.start : span.end] += holder.rate_elsewhere
+        steps.append(Step(holder.peer, span, bool(alone.min() >= before)))
+    return Rearrangement(tuple(steps), before, search.best_least) if steps else None
 
 
 class _Search:

@@ -114,7 +114,13 @@ def better_places(
         chain = coverage.best_rearrangement(num_blocks, holders, price=min_gain, in_order=False)
     if chain is None:
         return {}
-    return {step.peer: Move(step.span, _why(chain), chain.gain) for step in chain.steps}
+    # The others wait until those have moved whom nobody misses: by then there may be a better way.
+    everyone = chain.gain >= min_gain
+    return {
+        step.peer: Move(step.span, _why(chain), chain.gain)
+        for step in chain.steps
+        if everyone or step.is_free
+    }
 
 
 def wait_s(rng: Random, every_s: float) -> float:
