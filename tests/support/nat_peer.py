@@ -17,7 +17,7 @@ import numpy as np
 from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Frame, Kind, Row
+from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.swarm.hivemind_transport import HivemindTransport
 from engine.swarm.links import Links
 from engine.swarm.peer import EVERY_INTERFACE, SwarmPeer
@@ -70,7 +70,7 @@ async def main() -> None:
         addresses = [address.rpartition("/p2p/")[0] for address in other["addresses"]]
         await links.connect(target, addresses)
         for number in range(1 << 31):
-            row = Row(SessionId(1), number, 1, 0, 0)
+            row = Row(SessionId(1), number, 1, flags=RowFlags.SAMPLE)
             links.send(target, Frame(Kind.STEP, b"", (row,), np.zeros(1, np.int32)))
             await asyncio.sleep(0.005)
     await showing

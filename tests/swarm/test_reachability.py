@@ -13,7 +13,7 @@ from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
 from engine.core.ids import SessionId
 from engine.core.reach import LinkPath, Reach
-from engine.protocol.frames import Dtype, Frame, Kind, Row
+from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
 from engine.swarm.addresses import is_circuit, is_loopback, relay_of
 from engine.swarm.hivemind_transport import HivemindTransport
 from engine.swarm.links import Links
@@ -51,7 +51,7 @@ async def node_of(peer):
 
 def step(size, position=0):
     hidden = np.full(size, position % 251, np.uint8).tobytes()
-    row = Row(SessionId(1), position, 1, 0, 0)
+    row = Row(SessionId(1), position, 1, flags=RowFlags.SAMPLE)
     width = size // 4
     return Frame(Kind.STEP, hidden, (row,), np.zeros(1, np.int32), Dtype.FLOAT32, width)
 
