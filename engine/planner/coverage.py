@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 
-MOVE_PRICE = 0.004
+MOVE_PRICE = 0.0032
 """By what part each move must raise the least rate in a swarm of 60, or it is not worth its download.
 In one of 100 somebody comes or goes sooner, and the gain is gone; so there it costs more."""
 LARGE_SWARM = 200
@@ -136,6 +136,19 @@ def best_rearrangement(
     return Rearrangement(tuple(steps), before, search.best_least) if steps else None
 
 
+def best_place(num_blocks: int, holders: Sequence[Holder], newcomer: Holder) -> Span:
+    """Where a newcomer raises the least rate most, with the moves that it makes worthwhile.
+
+    Args:
+        num_blocks: L.
+        holders: Everyone else, by peer id.
+        newcomer: With an empty span.
+    """
+    search = _Search(num_blocks, (*holders, newcomer), in_order=True)
+    _, start = search.run(move_price(len(holders)), newcomer=len(holders))[0]
+    return Span(start, start + newcomer.length)
+
+
 class _Search:
     """Placements that are followed at once: W of them, n nodes, L blocks."""
 
@@ -177,8 +190,11 @@ class _Search:
         """Kept, because getting memory takes longer than filling it."""
         self.best_least = 0
 
-    def run(self, price: float) -> list[tuple[int, int]]:
-        """(node, first block) of each move in order; none if nothing is worth its price."""
+    def run(self, price: float, newcomer: int | None = None) -> list[tuple[int, int]]:
+        """(node, first block) of each move in order; none if nothing is worth its price.
+
+        A newcomer comes first, and in any case.
+        """
         n, num_blocks = self._held.shape
         rates: Floats = (self._held * self._rate).sum(axis=0)[None]  # [W, L]
         moved: Bools = np.zeros((1, n), dtype=bool)  # [W, n]
@@ -187,11 +203,13 @@ class _Search:
         unit = max(least, _FROM_NOTHING * self._mean)
         width = max(1, min(_MAX_STATES, _STATES_TIMES_NODES // n))
         parents: list[tuple[Ints, Ints]] = []
-        best_score, best_end = 0.0, (0, 0)
+        best_score, best_end = (0.0 if newcomer is None else -inf), (0, 0)
         for depth in range(1, MAX_MOVES + 1):
             if (self._mean - least) / unit - price * depth <= best_score:
                 break
             weights = self._weights(rates, moved, least)
+            if newcomer is not None and depth == 1:
+                weights[:, np.array(self._order) != newcomer] = inf
             moves = _lightest(weights.reshape(-1), width * (16 if self._in_order else 4))
             state, cell = np.divmod(moves, n * num_blocks)
             child_hashes = hashes[state] + self._hash[cell]

@@ -16,18 +16,16 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
-from engine.planner import coverage, pipeline, placement
+from engine.planner import coverage, pipeline
 from engine.planner.announced import as_intended
 from engine.planner.coverage import Holder, Rearrangement, block_rates
 from engine.planner.petals import WORTH_A_MOVE
 from engine.planner.placement import choose_span, tokens_per_s
 
-CHECK_EVERY_S = 10.0
+CHECK_EVERY_S = 15.0
 """Mean time between two looks of a node at its place; to look costs a large swarm's node 0.1 s."""
 STEADY_WITHIN = 0.06
 """Measurements that differ by less than this part are the same: their noise must move nobody."""
-NEWCOMER_GAIN = 0.01
-"""By what part blocks must be served less than those that a newcomer has chosen, before it loads."""
 _PER_TOKEN = 1000
 """Rates are compared in whole thousandths of a token/s."""
 
@@ -153,8 +151,18 @@ def _join(snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, size: ModelSiz
     span = _planned(with_own, peer, size)
     if span is not None:
         return Move(span, f"With this node, the fastest pipeline has blocks {span} here.", 0.0)
-    span = choose_span(snapshot, max_blocks)
-    return Move(span, f"The swarm serves blocks {span} least.", 0.0)
+    span = _place(snapshot, own, max_blocks)
+    return Move(span, f"The swarm needs blocks {span} most.", 0.0)
+
+
+def _place(others: SwarmSnapshot, own: StageInfo, max_blocks: int) -> Span:
+    """Where a node should go that is not among these yet."""
+    holders = _holders(others)
+    if len(holders) > coverage.LARGE_SWARM:
+        return choose_span(others, max_blocks)
+    length = min(max_blocks, others.num_blocks)
+    newcomer = Holder(own.peer, Span(0, 0), 0, length, _rate(own, length))
+    return coverage.best_place(others.num_blocks, holders, newcomer)
 
 
 def _confirm(
@@ -168,13 +176,8 @@ def _confirm(
     aim = own.next_span or own.span
     before = _first(snapshot, own, aim)
     if own.next_span is None:
-        span = _planned(as_intended(snapshot), own.peer, size)
-        if span is None:
-            span = choose_span(before, max_blocks)
-            rates = placement.block_rates(before)
-            least = rates[span.start : span.end].min()
-            if rates[aim.start : aim.end].min() <= least * (1 + NEWCOMER_GAIN):
-                return None
+        planned = _planned(as_intended(snapshot), own.peer, size)
+        span = planned or _place(before, own, max_blocks)
         return (
             None if span == aim else Move(span, f"By now the swarm needs blocks {span} more.", 0.0)
         )

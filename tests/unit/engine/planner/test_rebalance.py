@@ -28,11 +28,20 @@ def with_intent(swarm: SwarmSnapshot, peer: str, span: Span) -> SwarmSnapshot:
 
 
 def test_newcomer_goes_where_the_swarm_is_slowest() -> None:
-    swarm = snapshot(20, node("ana", 0, 10), node("ben", 10, 20, 0.004), node("cat", 0, 10))
+    swarm = snapshot(20, node("ana", 0, 10), node("ben", 10, 20, 0.004))
     move = decide(swarm, PeerId("dan"), 10)
     assert move is not None
     assert move.span == Span(10, 20)
     assert "blocks 10–19" in move.reason
+
+
+def test_slow_newcomer_stands_in_for_a_fast_node_that_is_needed_elsewhere() -> None:
+    swarm = snapshot(20, node("ana", 0, 10), node("ben", 10, 20, 0.004), node("cat", 0, 10))
+    move = decide(swarm, PeerId("dan"), 10)
+    assert move is not None
+    assert move.span == Span(0, 10)
+    joined = snapshot(20, *swarm.stages, node("dan", 0, 10, 0.02))
+    assert Span(10, 20) in [move.span for move in better_places(joined).values()]
 
 
 def test_newcomer_of_a_small_swarm_gets_its_part_of_the_best_pipeline() -> None:
