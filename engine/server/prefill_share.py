@@ -26,6 +26,7 @@ MAX_PASS_S = 0.1
 another stage, which nobody reaches meanwhile, and so on round the ring."""
 _GAIN = 0.1
 _MAX_SLOWDOWN = 4.0
+_TINY_S = 1e-6
 _MIN_SHARE = 0.25
 """However slow others are: somebody waits for the prompt, too."""
 _SMOOTHING = 0.1
@@ -75,7 +76,7 @@ class PrefillShare:
             slowdown = min(local_s / cost_s / self._calm_s_per_cost, _MAX_SLOWDOWN)
             # In the long run the mean slowdown is the target, however single steps differ.
             self._share *= math.exp(_GAIN * (TARGET_SLOWDOWN - slowdown))
-        self._step_s = (self._calm_s_per_cost or 1.0) * cost_s or local_s
+        self._step_s = max((self._calm_s_per_cost or 1.0) * cost_s or local_s, _TINY_S)
         self._share = min(max(_MIN_SHARE, self._share), MAX_PASS_S / self._step_s)
         granted_s = self._share * self._step_s
         # What nobody wanted is not saved up, or a prompt would begin with a stall.
@@ -112,7 +113,9 @@ class PrefillShare:
         if not others_decode:
             return self.max_tokens
         if now_s - self._decoded_at_s > IDLE_S:
-            return self._worth(MAX_PASS_S - base_s, 0.0)
+            # However slow the machine: those who decode may never come back.
+            usual_s = USUAL_CHUNK_TOKENS * self._token_s
+            return self._worth(max(MAX_PASS_S - base_s, usual_s), 0.0)
         if not base_s:
             return self._worth(self._saved_s, self._step_s)
         # Stages may share cores, so that prefill is in the way where it seems not to be.

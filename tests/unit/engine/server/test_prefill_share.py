@@ -90,6 +90,19 @@ def test_prompt_beside_sequences_that_do_not_get_on_goes_on_in_passes_that_stall
     assert share.tokens(9.0, others_decode=True, base_s=0.01) == round((MAX_PASS_S - 0.01) / 0.001)
 
 
+def test_slow_machine_does_not_hold_a_prompt_up_for_sequences_that_never_come_back():
+    share = PrefillShare(512)
+    share.decoded(1.0, local_s=0.4, cost_s=0.4)
+    share.prefilled(2.0, 16, took_s=0.46, base_s=0.3)
+    assert share.tokens(9.0, others_decode=True, base_s=0.3) == 16
+
+
+def test_step_that_took_no_time_does_no_harm():
+    share = PrefillShare(512)
+    share.decoded(1.0, local_s=0.0, cost_s=0.0)
+    assert share.tokens(1.0, others_decode=True, base_s=0.0) == 16
+
+
 def test_pass_cost_is_read_off_passes_of_different_size():
     cost = PassCost()
     for _ in range(200):
