@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
-from numpy.typing import NDArray
-
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner.announced import MIN_BLOCK_S
-from engine.planner.petals import least_served
+from engine.planner.petals import Server, block_rates, least_served
 from engine.planner.routing import UNKNOWN_BLOCK_S
 
 
@@ -31,18 +28,17 @@ def choose_span(snapshot: SwarmSnapshot, max_blocks: int) -> Span:
     if max_blocks < 1:
         raise ValueError(f"max_blocks must be at least 1, not {max_blocks}")
     length = min(max_blocks, snapshot.num_blocks)
-    start = least_served(block_rates(snapshot), length)
+    start = least_served(block_rates(snapshot.num_blocks, servers(snapshot)), length)
     return Span(start, start + length)
 
 
-def block_rates(snapshot: SwarmSnapshot) -> NDArray[np.float64]:
-    """Tokens/s that each block gets from those that serve it or soon will, [L], by peer id."""
-    rates = np.zeros(snapshot.num_blocks)
-    for stage in sorted(snapshot.stages, key=lambda stage: stage.peer):
-        if stage.state in (StageState.ONLINE, StageState.JOINING):
-            blocks = slice(stage.span.start, stage.span.end)
-            rates[blocks] += tokens_per_s(stage, len(stage.span))
-    return rates
+def servers(snapshot: SwarmSnapshot) -> tuple[Server, ...]:
+    """Those that serve or soon will, as [PT]'s rules see them."""
+    return tuple(
+        Server(stage.peer, stage.span, tokens_per_s(stage, len(stage.span)))
+        for stage in snapshot.stages
+        if stage.state in (StageState.ONLINE, StageState.JOINING)
+    )
 
 
 def tokens_per_s(stage: StageInfo, length: int) -> float:

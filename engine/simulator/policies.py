@@ -8,10 +8,10 @@ from typing import Final, Protocol
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
-from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.core.snapshot import SwarmSnapshot
 from engine.planner import petals, rebalance
 from engine.planner.announced import as_intended
-from engine.planner.placement import choose_span, tokens_per_s
+from engine.planner.placement import choose_span, servers
 from engine.planner.rebalance import Move
 
 
@@ -104,11 +104,7 @@ class Petals(JoinOnly):
         """See `Policy`."""
         if snapshot is not self._seen:
             self._seen, self._answers = snapshot, {}
-            self._servers = tuple(
-                petals.Server(stage.peer, stage.span, tokens_per_s(stage, len(stage.span)))
-                for stage in as_intended(snapshot).stages
-                if stage.state in (StageState.ONLINE, StageState.JOINING)
-            )
+            self._servers = servers(as_intended(snapshot))
         if peer not in self._answers:
             self._answers[peer] = petals.better_span(snapshot.num_blocks, self._servers, peer)
         return self._answers[peer]

@@ -9,7 +9,8 @@ from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner.coverage import best_rearrangement
 from engine.planner.observed import believe, learned
-from engine.planner.placement import block_rates
+from engine.planner.petals import block_rates
+from engine.planner.placement import servers
 from engine.planner.rebalance import better_places, decide, steady
 from tests.support.builders import model_size, snapshot, stage_info
 
@@ -73,7 +74,7 @@ def test_large_swarm_out_of_balance_is_put_right_and_then_left_alone() -> None:
         places = {peer: move.span for peer, move in moves.items()}
         swarm = snapshot(20, *(replace(s, span=places.get(s.peer, s.span)) for s in swarm.stages))
         moves = better_places(swarm)
-    rates = block_rates(swarm)
+    rates = block_rates(20, servers(swarm))
     assert not moves
     assert rates.mean() / 1.1 <= rates.min() < rates.mean()
 
