@@ -49,7 +49,7 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
     if status.until is not None:
         until = datetime.fromtimestamp(status.until, tz=UTC).astimezone()
         state += f" (until {until:%H:%M})"
-    rows = [("State", state)]
+    rows = [("State", state), *(("Notice", notice) for notice in status.notices)]
     if status.progress is not None:
         rows.append(("Progress", f"{status.progress.what}: {shown_progress(status.progress)}"))
     rows.append(("Model", status.model or "none yet"))

@@ -103,6 +103,24 @@ class DiskFull(ResourceError):
     code = "disk_full"
 
 
+class StorageError(EngineError):
+    """What Shoal keeps on this disk cannot be read or written."""
+
+    code = "storage_error"
+
+
+class DatabaseTooNew(StorageError):
+    """A later version of Shoal has written the database."""
+
+    code = "database_too_new"
+
+
+class DatabaseDamaged(StorageError):
+    """The database's contents do not hold together."""
+
+    code = "database_damaged"
+
+
 class EnginePaused(ResourceError):
     """The stage is paused, so it takes no work."""
 

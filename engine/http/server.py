@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -25,8 +26,25 @@ _SHUTDOWN_S: Final = 0.5
 """How long running requests may go on when the engine ends."""
 
 
+class Resource(Protocol):
+    """What else the engine keeps and can do, with its own routes: chats, jobs."""
+
+    def table(self) -> list[web.RouteDef]:
+        """The routes."""
+        ...
+
+    async def end_streams(self, app: web.Application) -> None:
+        """The server is about to end: let go of what would outlast its patience."""
+        ...
+
+
 def create_app(
-    backend: Backend, token: str, config: ApiConfig, *, clock: Clock | None = None
+    backend: Backend,
+    token: str,
+    config: ApiConfig,
+    resources: Sequence[Resource] = (),
+    *,
+    clock: Clock | None = None,
 ) -> web.Application:
     """Build the application: routes under `/v1` and `/shoal/v1`, behind the token.
 
@@ -39,8 +57,9 @@ def create_app(
     openai = OpenAiRoutes(backend, clock or SystemClock(), max_concurrent=config.max_concurrent)
     shoal = ShoalRoutes(backend, ping_every_s=config.ping_every_s)
     app.add_routes(openai.table())
-    app.add_routes(shoal.table())
-    app.on_shutdown.append(shoal.end_streams)
+    for resource in (shoal, *resources):
+        app.add_routes(resource.table())
+        app.on_shutdown.append(resource.end_streams)
     return app
 
 
@@ -58,14 +77,16 @@ class ApiServer:
         await self._runner.cleanup()
 
 
-async def serve(backend: Backend, token: str, config: ApiConfig) -> ApiServer:
+async def serve(
+    backend: Backend, token: str, config: ApiConfig, resources: Sequence[Resource] = ()
+) -> ApiServer:
     """Start the API on loopback; the caller closes it.
 
     Raises:
         ConfigError: The port cannot be used.
     """
     runner = web.AppRunner(
-        create_app(backend, token, config),
+        create_app(backend, token, config, resources),
         access_log=None,  # paths and times of requests are nobody's business
         handler_cancellation=True,  # a client that hangs up frees its sessions at once
         shutdown_timeout=_SHUTDOWN_S,

@@ -55,6 +55,11 @@ class Home:
         return self.data_dir / "identity.key"
 
     @property
+    def database_file(self) -> Path:
+        """Chats, batch jobs and statistics, mode 0600; the engine alone opens it."""
+        return self.data_dir / "shoal.sqlite3"
+
+    @property
     def token_file(self) -> Path:
         """The local API's token, mode 0600."""
         return self.data_dir / "api-token"

@@ -103,6 +103,8 @@ class EngineStatus(_Answer):
     """One sentence for a person; empty while serving or idle."""
     until: float | None = None
     """Unix time at which the state ends by itself; None: when the person says so."""
+    notices: tuple[str, ...] = ()
+    """What the person should know of this start, a sentence each: a damaged file was put aside."""
     span: tuple[int, int] | None = None
     """Blocks `[start, end)` that this node holds."""
     model: str | None = None

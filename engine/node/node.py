@@ -86,6 +86,8 @@ class Node:
         self.ended = asyncio.Event()
         """Set when somebody has asked the engine to end."""
         self.api_url = ""
+        self.notices: tuple[str, ...] = ()
+        """What the person should know of this start."""
 
     # Life -----------------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class Node:
             leased=self._leased,
             resume_unix_s=self._resume_unix_s,
             tokens_used=self._tokens_used,
-        )
+        ).model_copy(update={"notices": self.notices})
 
     async def watch(self) -> AsyncIterator[EngineStatus]:
         """See `Backend`."""

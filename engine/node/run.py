@@ -7,6 +7,7 @@ import logging
 import logging.handlers
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 from engine.config import Config
@@ -26,6 +27,7 @@ from engine.node.local_stages import LocalStages
 from engine.node.node import Node
 from engine.node.options import EngineOptions
 from engine.planner.placement import even_spans
+from engine.storage.database import Database
 from engine.swarm import invites
 from engine.swarm.invites import Invite
 
@@ -50,32 +52,50 @@ async def run(options: EngineOptions) -> int:
     home = options.home
     with engine_lock(home):
         _log_to_file(home, debug=options.debug)
-        token = ensure_token(home.token_file)
-        machine = await asyncio.to_thread(compute.choose, options.config.model)
-        node = Node(
-            home, options.config, machine, _invite(options), SystemClock(), leased=options.leased
-        )
-        stages = LocalStages(home)
-        server = await serve(node, token, options.config.api)
+        database = await Database.open(home.database_file, SystemClock())
         try:
-            node.api_url = server.url
-            _say_ready(options, server)
-            begun = asyncio.create_task(_begin(options, machine, node, stages))
-            ended = asyncio.create_task(_until_ended(node, stages))
-            try:
-                await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
-                if begun.done():
-                    begun.result()
-                await ended
-            finally:
-                begun.cancel()
-                ended.cancel()
+            await _run(options, database)
         finally:
-            home.running_file.unlink(missing_ok=True)
-            node.quit()  # ends the event streams, which the server would wait for
-            await server.close()
-            await asyncio.gather(node.stop(), stages.stop())
+            await database.close()
     return 0
+
+
+async def _run(options: EngineOptions, database: Database) -> None:
+    home = options.home
+    token = ensure_token(home.token_file)
+    machine = await asyncio.to_thread(compute.choose, options.config.model)
+    node = Node(
+        home, options.config, machine, _invite(options), SystemClock(), leased=options.leased
+    )
+    if database.damaged is not None:
+        node.notices = (_damaged_text(database.damaged),)
+    stages = LocalStages(home)
+    server = await serve(node, token, options.config.api)
+    try:
+        node.api_url = server.url
+        _say_ready(options, server)
+        begun = asyncio.create_task(_begin(options, machine, node, stages))
+        ended = asyncio.create_task(_until_ended(node, stages))
+        try:
+            await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if begun.done():
+                begun.result()
+            await ended
+        finally:
+            begun.cancel()
+            ended.cancel()
+    finally:
+        home.running_file.unlink(missing_ok=True)
+        node.quit()  # ends the event streams, which the server would wait for
+        await server.close()
+        await asyncio.gather(node.stop(), stages.stop())
+
+
+def _damaged_text(kept: Path) -> str:
+    return (
+        f"The database with chats and batch jobs was damaged, so Shoal began a new one; the old "
+        f"file is kept as {kept}."
+    )
 
 
 async def _until_ended(node: Node, stages: LocalStages) -> None:
