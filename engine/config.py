@@ -146,8 +146,9 @@ class ClientConfig(_Branch):
     or a batch whose prompts begin alike, computes only what is new."""
     share_prefixes: bool = False
     """Share them with other members. How soon an answer comes then tells what others have asked."""
-    room_wait_s: float = Field(default=30.0, ge=0)
-    """How long a request waits for KV room, or for a stage that is starting again."""
+    room_wait_s: float = Field(default=120.0, ge=0)
+    """How long a request waits for KV room, or for somebody to take blocks that a stage has left:
+    its announcement lives for a minute, and another one has to load them."""
     kv_offload: float = Field(default=0.0, ge=0, le=1)
     """Share of our sequences' KV caches that the stages shall hold in RAM: their oldest tokens."""
 

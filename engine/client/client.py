@@ -217,9 +217,11 @@ class Client:
         """Wait as long as it makes sense before the next attempt; raises when it makes none."""
         gap = isinstance(error, NoRoute | CacheFull)
         had_failures = journey.ways.give_all_another_chance() if gap else False
+        if isinstance(error, NoRoute):
+            journey.let_leavers_go()
         wait_s = patience.after(
             error,
-            may_recover=journey.route is not None
+            may_recover=journey.heading is not None
             or not uncovered(self._view.snapshot(), joining=True),
             tried_all=isinstance(error, NoRoute) and had_failures,
         )

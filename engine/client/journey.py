@@ -34,7 +34,7 @@ from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId, short
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route, Span
-from engine.core.snapshot import SwarmSnapshot
+from engine.core.snapshot import StageState, SwarmSnapshot
 from engine.protocol.frames import Frame, Kind, Row, RowFlags
 from engine.protocol.messages import Failed, Sessions
 from engine.protocol.recovery import DRAINING, MOVED, Notice
@@ -175,6 +175,16 @@ class Journey:
         """The stages of the route, for a person."""
         hops = () if self.route is None else self.route.hops
         return ", ".join(f"…{short(hop.peer)}" for hop in hops)
+
+    def let_leavers_go(self) -> None:
+        """Free the sessions at stages that wait for their end before they leave.
+
+        To be called when there is no way: such a stage may be about to take the very blocks that
+        we wait for.
+        """
+        stages = self._view.snapshot().stages
+        draining = {stage.peer for stage in stages if stage.state is StageState.DRAINING}
+        self._close(self._opened & (self.ways.leaving | draining))
 
     def end(self) -> None:
         """Free the sessions everywhere."""

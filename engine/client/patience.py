@@ -32,7 +32,8 @@ class Patience:
 
         Args:
             error: Why the last attempt ended.
-            may_recover: What is missing may come back: a stage is joining, or was there before.
+            may_recover: What is missing may come back: a stage is joining, or there was a route when
+                the request began.
             tried_all: There is no route but over peers that have just failed; they may be tried
                 again, which is no failure of its own.
 

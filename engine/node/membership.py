@@ -25,6 +25,7 @@ from engine.localapi.schema import Progress
 from engine.models.layout import ModelFiles
 from engine.models.prepare import prepare
 from engine.models.tokenizer import ChatTokenizer
+from engine.node.absences import Absences
 from engine.node.balancer import Balancer
 from engine.node.compute import Compute
 from engine.node.fitting import Fitting
@@ -177,6 +178,7 @@ class Membership:
         stage: StageRunner | None = None
         balancer: Balancer | None = None
         balancing: asyncio.Task[None] | None = None
+        absences = asyncio.create_task(Absences(joined.links, directory).watch(), name="absences")
         try:
             with contextlib.suppress(PeerUnreachable):  # an empty view is a view; it is refreshed
                 await directory.refresh()
@@ -206,9 +208,10 @@ class Membership:
             await self._keep_daemon(joined.peer, announcer)
         finally:
             self.serving = None
-            if balancing is not None:
-                balancing.cancel()
-                await asyncio.wait({balancing})
+            for task in (absences, balancing):
+                if task is not None:
+                    task.cancel()
+                    await asyncio.wait({task})
             if stage is not None:
                 await stage.close()
             await directory.stop()

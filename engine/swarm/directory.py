@@ -58,6 +58,8 @@ class Directory:
         )
         self._announcements: dict[PeerId, Announcement] = {}
         self._link_times: dict[PeerId, LinkTimes] = {}
+        self._set_aside: dict[PeerId, float] = {}
+        """Peer → Unix time of the announcement that is not believed."""
         self._bad_records: set[int] = set()
         self._dropped_records = 0
         self._snapshot = SwarmSnapshot(model_id, num_blocks)
@@ -72,6 +74,12 @@ class Directory:
     def watch(self, callback: Callable[[SwarmSnapshot], None]) -> None:
         """Let `callback` have every snapshot that differs from the one before."""
         self._watchers.append(callback)
+
+    def set_aside(self, peer: PeerId) -> None:
+        """Leave out a stage that cannot be reached, until it announces itself anew."""
+        if (announcement := self._announcements.get(peer)) is not None:
+            self._set_aside[peer] = announcement.unix_s
+            self._swap()
 
     def start(self) -> None:
         """Refresh from now on, every `snapshot_refresh_s`."""
@@ -178,10 +186,16 @@ class Directory:
 
     def _swap(self) -> None:
         now_s = self._clock.unix_s()
+        self._set_aside = {
+            peer: unix_s
+            for peer, unix_s in self._set_aside.items()
+            if peer in self._announcements and self._announcements[peer].unix_s <= unix_s
+        }
         stages = tuple(
             announcement.stage
-            for _, announcement in sorted(self._announcements.items())
+            for peer, announcement in sorted(self._announcements.items())
             if announcement.expires_unix_s > now_s
+            and peer not in self._set_aside
             and announcement.stage.state is not StageState.OFFLINE
         )
         others = sum(stage.peer != self._peer.peer_id for stage in stages)

@@ -41,6 +41,8 @@ class LocalStage:
     order: LoadOrder
     serving: asyncio.Task[None]
     peer: PeerId
+    state: StageState = StageState.ONLINE
+    """As announced."""
 
 
 class LocalSwarm:
@@ -70,7 +72,7 @@ class LocalSwarm:
             StageInfo(
                 stage.peer,
                 stage.order.span,
-                StageState.ONLINE,
+                stage.state,
                 stage.handler.kv_tokens[0].device,
                 self.decode_tokens_per_s,
                 (),

@@ -14,14 +14,18 @@ from engine.core.clock import SystemClock
 from engine.core.errors import PeerUnreachable
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState
+from engine.node.absences import Absences
 from engine.protocol.records import Announcement, encode, record_keys
 from engine.swarm.announcer import Announcer
 from engine.swarm.directory import Directory
 from engine.swarm.handshake import Membership
+from engine.swarm.hivemind_transport import HivemindTransport
+from engine.swarm.links import Links
 from engine.swarm.peer import LOOPBACK, SwarmPeer
 from tests.support.swarm import eventually
 
 CONFIG = SwarmConfig(announce_refresh_s=0.6, announce_expiry_s=2.0, snapshot_refresh_s=0.1)
+LONG_LIVED = {"announce_refresh_s": 60.0, "announce_expiry_s": 120.0}
 CLOCK = SystemClock()
 MEMBERS = Membership("5" * 32, b"k" * 32)
 MODEL, NUM_BLOCKS = "starter@0123456789ab", 40
@@ -61,6 +65,9 @@ class Swarm:
         self.boot = self.boot or peer.addresses()
         return peer
 
+    def ends(self, stop) -> None:
+        self._stack.push_async_callback(stop)
+
     def announcer(self, peer, membership=MEMBERS, config=CONFIG, link_s=dict) -> Announcer:
         announcer = Announcer(peer, config, CLOCK, membership, MODEL, link_s)
         self._stack.push_async_callback(announcer.withdraw)
@@ -99,6 +106,30 @@ async def test_solo_node_sees_its_own_stage_come_change_and_go(swarm):
 
     await announce(announcer, stage(peer, 0, NUM_BLOCKS))  # and back at once
     assert len((await directory.refresh()).stages) == 1
+
+
+async def test_stage_whose_link_broke_and_that_does_not_answer_is_gone_until_it_speaks_again(
+    swarm, tmp_path
+):
+    one, two = await swarm.peer("one"), await swarm.peer("two")
+    links = [Links(HivemindTransport(p, CONFIG), CONFIG, CLOCK, MEMBERS) for p in (one, two)]
+    for each in links:
+        await each.start()
+        swarm.ends(each.stop)
+    announcer = swarm.announcer(two, config=CONFIG.model_copy(update=LONG_LIVED))
+    await announce(announcer, stage(two))
+    directory = swarm.directory(one)
+    directory.start()
+    watching = asyncio.create_task(Absences(links[0], directory).watch())
+    await links[0].connect(two.peer_id, two.announce_addresses())
+    await eventually(lambda: directory.snapshot().stages)
+
+    await links[1].stop()
+    await eventually(lambda: not directory.snapshot().stages)
+
+    announcer.update(stage(two, kv_free_tokens=7))
+    await eventually(lambda: directory.snapshot().stages)
+    watching.cancel()
 
 
 async def test_link_times_of_a_stage_are_seen_with_it(swarm):

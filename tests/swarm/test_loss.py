@@ -19,6 +19,7 @@ from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
+from engine.core.snapshot import StageState
 from engine.protocol.frames import Kind
 from engine.protocol.messages import message_frame
 from engine.protocol.recovery import Notice
@@ -300,6 +301,47 @@ async def test_without_a_spare_the_answer_goes_on_when_the_stage_returns(
     assert await generate(client, at(12, vanish)) == undisturbed
     once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
     assert all(counted.computed(index) <= once + 16 for index in range(3))
+
+
+async def test_request_that_finds_a_stage_gone_as_it_begins_waits_for_another(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    config = PATIENT.model_copy(update={"max_attempts": 2})
+    _, client = await newcomer(swarm, "late", config)
+    missing = swarm.stages[1].peer
+    swarm.vanish(missing)
+    answer = asyncio.create_task(collect(client, PROMPTS, PARAMS))
+    await asyncio.sleep(0.2)  # it has been asked in vain
+    swarm.hidden = {SPARE, missing}
+    await asyncio.sleep(2.0)
+    swarm.hidden = {missing}
+    assert await answer == undisturbed
+
+
+async def test_stage_that_wants_to_leave_is_let_go_by_who_waits_for_other_blocks(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    _, client = await newcomer(swarm, "let-go")
+    gone, leaver = swarm.stages[1], swarm.stages[2]
+    events: list[list[TokenEvent]] = [[], []]
+
+    def vanish() -> None:
+        swarm.vanish(gone.peer)
+        swarm.hidden = {SPARE, gone.peer}
+
+    answer = asyncio.create_task(generate(client, at(12, vanish), into=events))
+    while sum(map(len, events)) < 12:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.5)
+    leaver.state = StageState.DRAINING
+    try:
+        while leaver.handler.num_sessions:  # at once, not after the limit of two minutes
+            await asyncio.sleep(0.01)
+        assert not answer.done()
+        swarm.hidden = set()
+        assert await answer == undisturbed
+    finally:
+        leaver.state = StageState.ONLINE
 
 
 async def test_stage_that_hangs_without_losing_its_links_is_replaced(

@@ -1,0 +1,51 @@
+"""Notices stages that are gone sooner than their announcements expire."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from engine.core.errors import PeerError
+from engine.core.ids import PeerId, short
+from engine.swarm.directory import Directory
+from engine.swarm.links import Links
+
+logger = logging.getLogger(__name__)
+
+
+class Absences:
+    """Looks after stages whose link broke: who cannot be reached again counts as gone.
+
+    Args:
+        links: Tell what broke.
+        directory: Shall not show who is gone.
+    """
+
+    def __init__(self, links: Links, directory: Directory) -> None:
+        self._links = links
+        self._directory = directory
+        self._lost: asyncio.Queue[PeerId] = asyncio.Queue()
+        self._asked: set[PeerId] = set()
+        links.on_lost(self._on_lost)
+
+    async def watch(self) -> None:
+        """Do so until cancelled."""
+        async with asyncio.TaskGroup() as asking:
+            while True:
+                asking.create_task(self._ask(await self._lost.get()))
+
+    def _on_lost(self, peer: PeerId, error: PeerError) -> None:
+        if peer not in self._asked and self._directory.snapshot().stage(peer) is not None:
+            self._asked.add(peer)
+            self._lost.put_nowait(peer)
+
+    async def _ask(self, peer: PeerId) -> None:
+        try:
+            await self._links.connect(peer)
+        except PeerError as error:
+            logger.info("…%s counts as gone until it announces itself: %s", short(peer), error)
+            self._directory.set_aside(peer)
+        except Exception:
+            logger.exception("a lost peer could not be asked")
+        finally:
+            self._asked.discard(peer)
