@@ -179,6 +179,12 @@ class ContextTooLong(RequestError):
     code = "context_length_exceeded"
 
 
+class ChatNotFound(EngineError):
+    """There is no such conversation."""
+
+    code = "chat_not_found"
+
+
 class ConfigError(EngineError):
     """Settings, arguments, key files or invites that make no sense."""
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.core.errors import (
     CacheFull,
+    ChatNotFound,
     ConfigError,
     EngineError,
     ModelNotFound,
@@ -22,6 +23,7 @@ _STATUSES: Final[tuple[tuple[type[EngineError], int], ...]] = (
     (RequestError, 400),
     (ConfigError, 400),
     (ModelNotFound, 404),
+    (ChatNotFound, 404),
     (CacheFull, 429),
     (NoRoute, 503),
     (ResourceError, 503),

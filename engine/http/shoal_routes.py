@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from aiohttp import web
-from pydantic import BaseModel, ValidationError
 
 from engine.core.errors import RequestError
 from engine.http.backend import Backend
+from engine.http.bodies import json_response, read_body
 from engine.http.sse import EventStream
 from engine.localapi.schema import (
     EngineEvent,
@@ -23,7 +23,6 @@ from engine.localapi.schema import (
     SwarmJoinRequest,
 )
 
-B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
 
 
@@ -59,7 +58,7 @@ class ShoalRoutes:
 
     async def status(self, request: web.Request) -> web.Response:
         """The present state."""
-        return _json(self._backend.status())
+        return json_response(self._backend.status())
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """States as they change; with `lease=1` the stream holds a leased engine alive."""
@@ -104,14 +103,14 @@ class ShoalRoutes:
 
     async def pause(self, request: web.Request) -> web.Response:
         """Pause the stage."""
-        wanted = await _body(request, PauseRequest)
+        wanted = await read_body(request, PauseRequest)
         await self._finish(self._backend.pause(wanted))
-        return _json(self._backend.status())
+        return json_response(self._backend.status())
 
     async def resume(self, request: web.Request) -> web.Response:
         """Serve again."""
         await self._finish(self._backend.resume())
-        return _json(self._backend.status())
+        return json_response(self._backend.status())
 
     async def quit(self, request: web.Request) -> web.Response:
         """End the engine."""
@@ -120,30 +119,30 @@ class ShoalRoutes:
 
     async def swarm(self, request: web.Request) -> web.Response:
         """The swarm we belong to."""
-        return _json(self._backend.swarm_info())
+        return json_response(self._backend.swarm_info())
 
     async def swarm_create(self, request: web.Request) -> web.Response:
         """Found a swarm."""
-        wanted = await _body(request, SwarmCreateRequest)
-        return _json(await self._finish(self._backend.swarm_create(wanted)))
+        wanted = await read_body(request, SwarmCreateRequest)
+        return json_response(await self._finish(self._backend.swarm_create(wanted)))
 
     async def swarm_join(self, request: web.Request) -> web.Response:
         """Join the swarm of an invite."""
-        wanted = await _body(request, SwarmJoinRequest)
-        return _json(await self._finish(self._backend.swarm_join(wanted)))
+        wanted = await read_body(request, SwarmJoinRequest)
+        return json_response(await self._finish(self._backend.swarm_join(wanted)))
 
     async def swarm_leave(self, request: web.Request) -> web.Response:
         """Go back to solo."""
-        return _json(await self._finish(self._backend.swarm_leave()))
+        return json_response(await self._finish(self._backend.swarm_leave()))
 
     async def measurements(self, request: web.Request) -> web.Response:
         """What was measured last."""
-        return _json(await self._backend.measurements())
+        return json_response(await self._backend.measurements())
 
     async def measure_network(self, request: web.Request) -> web.Response:
         """Measure lines now."""
-        wanted = await _body(request, MeasureRequest)
-        return _json(await self._backend.measure_network(wanted))
+        wanted = await read_body(request, MeasureRequest)
+        return json_response(await self._backend.measure_network(wanted))
 
     async def _finish(self, change: Coroutine[Any, Any, T]) -> T:
         # A caller that hangs up cancels its handler, but a change once begun must not stop half-way.
@@ -151,15 +150,6 @@ class ShoalRoutes:
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
         return await asyncio.shield(task)
-
-
-async def _body(request: web.Request, model: type[B]) -> B:
-    try:
-        return model.model_validate_json(await request.read() or b"{}")
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        param = ".".join(str(part) for part in first["loc"]) or None
-        raise RequestError(f"{param or 'The body'}: {first['msg']}.", param=param) from error
 
 
 async def _next(states: AsyncIterator[EngineStatus]) -> EngineStatus | None:
@@ -174,7 +164,3 @@ async def _close(states: AsyncIterator[EngineStatus]) -> None:
 
 def _event(event: EngineEvent) -> str:
     return event.model_dump_json(exclude_none=event.status is None)
-
-
-def _json(answer: BaseModel) -> web.Response:
-    return web.Response(text=answer.model_dump_json(), content_type="application/json")

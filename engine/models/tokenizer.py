@@ -62,6 +62,10 @@ class ChatTokenizer:
         """Ids of plain text, with what the model wants before it (a BOS token, for some)."""
         return list(self._tokenizer(text, verbose=False)["input_ids"])
 
+    def encode_more(self, text: str) -> list[int]:
+        """Ids of text that goes on after others: nothing is put before it."""
+        return list(self._tokenizer(text, verbose=False, add_special_tokens=False)["input_ids"])
+
     def encode_chat(
         self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = True
     ) -> list[int]:
@@ -138,13 +142,14 @@ class TextStream:
     """Text of one sequence as its tokens arrive; each token costs its own length.
 
     What has been pushed and flushed together equals `ChatTokenizer.decode` of all ids. Characters
-    spread over several tokens come out whole, with the last of them.
+    spread over several tokens come out whole, with the last of them. With `goes_on` the text has
+    begun before, so that its first space is one.
     """
 
-    def __init__(self, tokenizer: ChatTokenizer) -> None:
+    def __init__(self, tokenizer: ChatTokenizer, *, goes_on: bool = False) -> None:
         self._tokenizer = tokenizer
         self._decoder = codecs.getincrementaldecoder("utf-8")(tokenizer.utf8_errors)
-        self._strip_next = tokenizer.strips_leading_space
+        self._strip_next = tokenizer.strips_leading_space and not goes_on
 
     def push(self, id_: int) -> str:
         """The text that is certain now."""

@@ -15,6 +15,7 @@ from engine.core.clock import SystemClock
 from engine.core.errors import ConfigError, WorkerFailed
 from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
+from engine.http.chat_routes import ChatRoutes
 from engine.http.server import ApiServer, serve
 from engine.localapi.lock import engine_lock
 from engine.localapi.running import Home, process_start
@@ -70,7 +71,9 @@ async def _run(options: EngineOptions, database: Database) -> None:
     if database.damaged is not None:
         node.notices = (_damaged_text(database.damaged),)
     stages = LocalStages(home)
-    server = await serve(node, token, options.config.api)
+    chats = ChatRoutes(node, database, SystemClock())
+    await chats.clean_up()
+    server = await serve(node, token, options.config.api, [chats])
     try:
         node.api_url = server.url
         _say_ready(options, server)

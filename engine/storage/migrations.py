@@ -20,4 +20,83 @@ class Migration:
     """SQL, one statement each, run in one transaction with foreign keys unchecked until its end."""
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = ()
+_CHATS: Final = Migration(
+    "chats",
+    (
+        """
+        CREATE TABLE chats (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            title TEXT NOT NULL,
+            system_prompt TEXT NOT NULL,
+            sampling TEXT NOT NULL,
+            created_unix_s REAL NOT NULL,
+            updated_unix_s REAL NOT NULL,
+            deleted_unix_s REAL,
+            leaf INTEGER REFERENCES messages (id) DEFERRABLE INITIALLY DEFERRED
+        ) STRICT
+        """,
+        "CREATE INDEX chats_by_change ON chats (updated_unix_s, id)",
+        """
+        CREATE TABLE messages (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            chat INTEGER NOT NULL REFERENCES chats (id) ON DELETE CASCADE,
+            parent INTEGER REFERENCES messages (id) DEFERRABLE INITIALLY DEFERRED,
+            speaker TEXT NOT NULL,
+            text TEXT NOT NULL,
+            attachments TEXT NOT NULL,
+            ending TEXT,
+            failure TEXT NOT NULL DEFAULT '',
+            model TEXT NOT NULL DEFAULT '',
+            tokens INTEGER NOT NULL DEFAULT 0,
+            seconds REAL NOT NULL DEFAULT 0,
+            context_tokens INTEGER NOT NULL DEFAULT 0,
+            stages INTEGER NOT NULL DEFAULT 0,
+            privacy TEXT,
+            left_out INTEGER NOT NULL DEFAULT 0,
+            created_unix_s REAL NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX messages_by_place ON messages (chat, parent, id)",
+        "CREATE INDEX messages_by_parent ON messages (parent)",
+        "CREATE INDEX chats_by_leaf ON chats (leaf)",
+        "CREATE INDEX messages_unfinished ON messages (chat) WHERE ending IS NULL",
+        # A message is in the index while it has ended, so that a growing one costs nothing there.
+        """
+        CREATE VIRTUAL TABLE message_words
+        USING fts5(text, content = 'messages', content_rowid = 'id', tokenize = 'trigram')
+        """,
+        """
+        CREATE TRIGGER message_said AFTER INSERT ON messages WHEN new.ending IS NOT NULL BEGIN
+            INSERT INTO message_words (rowid, text) VALUES (new.id, new.text);
+        END
+        """,
+        """
+        CREATE TRIGGER message_ended AFTER UPDATE OF ending ON messages
+        WHEN old.ending IS NULL AND new.ending IS NOT NULL BEGIN
+            INSERT INTO message_words (rowid, text) VALUES (new.id, new.text);
+        END
+        """,
+        """
+        CREATE TRIGGER message_reopened AFTER UPDATE OF ending ON messages
+        WHEN old.ending IS NOT NULL AND new.ending IS NULL BEGIN
+            INSERT INTO message_words (message_words, rowid, text)
+            VALUES ('delete', old.id, old.text);
+        END
+        """,
+        """
+        CREATE TRIGGER message_deleted AFTER DELETE ON messages WHEN old.ending IS NOT NULL BEGIN
+            INSERT INTO message_words (message_words, rowid, text)
+            VALUES ('delete', old.id, old.text);
+        END
+        """,
+        """
+        CREATE TABLE chat_presets (
+            name TEXT PRIMARY KEY,
+            system_prompt TEXT NOT NULL,
+            sampling TEXT NOT NULL
+        ) STRICT
+        """,
+    ),
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS,)
