@@ -86,5 +86,5 @@ class GenerationWatch:
 
     async def _counters(self, route: Route) -> Counters:
         stages = await asyncio.gather(*(self._client.stats(hop.peer) for hop in route.hops))
-        sent = {str(peer): count for peer, count in self._links.sent_bytes().items()}
+        sent = {str(peer): count for peer, count in self._links.neighbours.sent_bytes().items()}
         return Counters(stages=tuple(stages), client_sent_bytes=sent)

@@ -210,7 +210,7 @@ def link_times(links: Links, snapshot: SwarmSnapshot) -> dict[PeerId, float]:
     """One-way time to each stage, in seconds, as far as known."""
     times = {links.local_peer: 0.0}
     for stage in snapshot.stages:
-        rtt_s = links.rtt_s(stage.peer)
+        rtt_s = links.neighbours.rtt_s(stage.peer)
         if stage.peer not in times and rtt_s is not None:
             times[stage.peer] = rtt_s / 2
     return times

@@ -34,7 +34,7 @@ async def measure_network(membership: Membership, request: MeasureRequest) -> Ne
                 "--on-metered to measure nevertheless."
             }
         )
-    distances_s = joined.links.one_way_s()
+    distances_s = joined.links.neighbours.one_way_s()
     others = {stage.peer for stage in serving.directory.snapshot().stages} - {joined.peer.peer_id}
     effort = QUICK if request.quick else FULL
     nearest = sorted(others, key=lambda peer: (distances_s.get(peer, 1e9), peer))[: effort.peers]
@@ -43,7 +43,7 @@ async def measure_network(membership: Membership, request: MeasureRequest) -> Ne
             update={"note": "No other member is there, so no line was measured."}
         )
     measured = await joined.prober.measure(nearest, effort)
-    paths = {link.peer: link.path for link in joined.links.open_links()}
+    paths = {link.peer: link.path for link in joined.links.neighbours.open_links()}
     peers = tuple(
         line.model_copy(update={"path": paths.get(PeerId(line.peer))}) for line in measured
     )

@@ -169,7 +169,7 @@ class Membership:
             clock,
             self._link_membership,
             spec.model_id,
-            joined.links.one_way_s,
+            joined.links.neighbours.one_way_s,
         )
         handler = StageHandler(joined.links, clock, config.stage, self._on_change)
         view = View(directory, joined.links)

@@ -189,13 +189,13 @@ def _links(links: Links) -> tuple[LinkStatus, ...]:
             bandwidth_bytes_per_s=link.bandwidth_bytes_per_s,
             sent_bytes=link.sent_bytes,
         )
-        for link in links.open_links()
+        for link in links.neighbours.open_links()
     )
 
 
 def _clock_offset_s(membership: Membership) -> float | None:
     joined = membership.joined
-    offset_s = None if joined is None else joined.links.clock_offset_s()
+    offset_s = None if joined is None else joined.links.neighbours.clock_offset_s()
     return None if offset_s is None else round(offset_s, 1)
 
 

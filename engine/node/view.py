@@ -21,7 +21,7 @@ class View:
     def snapshot(self) -> SwarmSnapshot:
         """See `engine.client.client.SwarmView`."""
         snapshot = self._directory.snapshot()
-        measured = {**snapshot.link_s, self._links.local_peer: self._links.one_way_s()}
+        measured = {**snapshot.link_s, self._links.local_peer: self._links.neighbours.one_way_s()}
         snapshot = replace(snapshot, link_s=measured)
         return snapshot if self.stage is None else self.stage.overlay(snapshot)
 

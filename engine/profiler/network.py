@@ -173,7 +173,9 @@ class Prober:
             raise _silent(peer) from error
         finally:
             del self._asked[peer, request]
-        travelled_s = self._clock.monotonic_s() - began_s - (self._links.rtt_s(peer) or 0.0)
+        travelled_s = (
+            self._clock.monotonic_s() - began_s - (self._links.neighbours.rtt_s(peer) or 0.0)
+        )
         most = _PLAUSIBLE * sent_bytes / max(1e-3, travelled_s)
         return _rate(
             [min(rate, most) for rate in reply.rates_bytes_per_s], is_steady=reply.is_steady

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Final
 
 from engine.core.clock import Clock
-from engine.core.errors import PeerError, PeerSilent, PeerUnreachable
+from engine.core.errors import PeerError, PeerSilent
 from engine.core.ids import PeerId, short
 from engine.profiler import trains
 from engine.profiler.budget import ProbeBudget
@@ -130,6 +129,5 @@ class ProbeAnswers:
         )
 
     def _reply(self, peer: PeerId, reply: ProbeReply) -> None:
-        if self._links.queued_bytes(peer) < _MOST_QUEUED_BYTES:
-            with suppress(PeerUnreachable):  # then it has gone, and waits no longer
-                self._links.send(peer, message_frame(Kind.PROBED, reply))
+        if self._links.neighbours.queued_bytes(peer) < _MOST_QUEUED_BYTES:
+            self._links.answer(peer, message_frame(Kind.PROBED, reply))

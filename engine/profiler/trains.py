@@ -45,12 +45,12 @@ async def send(links: Links, clock: Clock, train: Train) -> int:
     """
     noise = os.urandom(PIECE_BYTES)  # a line may compress
     began_s = clock.monotonic_s()
-    growth = Growth(links.rtt_s(train.peer) or _USUAL_RTT_S, began_s)
-    others_bytes = links.in_flight_bytes(train.peer)
+    growth = Growth(links.neighbours.rtt_s(train.peer) or _USUAL_RTT_S, began_s)
+    others_bytes = links.neighbours.in_flight_bytes(train.peer)
     sent_bytes = 0
     while True:
         now_s = clock.monotonic_s()
-        in_flight = links.in_flight_bytes(train.peer)
+        in_flight = links.neighbours.in_flight_bytes(train.peer)
         growth.arrived(max(0, sent_bytes + others_bytes - in_flight), now_s)
         steady_s = growth.steady_since_s
         is_steady = steady_s is not None

@@ -3,16 +3,14 @@
 Follow a token: `_on_step` checks a frame's rows (`server.arrivals`) and queues them; the forward loop
 (`server.passes`) computes them, batch by batch, and `server.emit` makes the frames that go onward:
 hidden states to the next stage or, from the last one, each new id to the first stage and to the
-client at the same time (the closed ring).
+client at the same time (the closed ring). How a session ends: `server.endings`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 from engine.config import StageConfig
 from engine.core.clock import Clock
@@ -28,10 +26,9 @@ from engine.core.errors import (
 from engine.core.ids import PeerId, SessionId
 from engine.core.kv_room import KvRoom
 from engine.core.plans import Span
-from engine.protocol.frames import Frame, Kind, Row, split_payload
+from engine.protocol.frames import Frame, Kind, split_payload
 from engine.protocol.messages import (
     MAX_STATS_LINKS,
-    Failed,
     OpenReply,
     OpenRequest,
     Sessions,
@@ -46,18 +43,14 @@ from engine.protocol.recovery import (
     RouteRequest,
 )
 from engine.server.arrivals import RowsMissing, check_row
+from engine.server.endings import Endings
 from engine.server.pace import Pace, PassCost
 from engine.server.recovery import refusal
 from engine.server.scheduler import Work
 from engine.server.serving import Serving
 from engine.server.servings import Servings
-from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder, WorkerProcess
 from engine.swarm.links import Links
-
-logger = logging.getLogger(__name__)
-
-HOUSEKEEPING_S = 1.0
 
 
 class StageHandler:
@@ -72,11 +65,11 @@ class StageHandler:
     ) -> None:
         """`on_change` is called when the number of sessions changes."""
         self._links = links
-        self._on_change = on_change
         self._clock = clock
         self._config = config
         self._closed_reason = EnginePaused("This stage is not serving now; try another one.")
         self._servings = Servings(links.local_peer)
+        self._endings = Endings(self._servings, links, clock, on_change)
         self.pace = Pace()
         links.on([Kind.OPEN], self._on_open)
         links.on([Kind.STEP], self._on_step)
@@ -107,7 +100,7 @@ class StageHandler:
     @property
     def uplink_bytes_per_s(self) -> float:
         """Rate of our line to other stages, as they have measured it; 0 while unknown."""
-        facts = self._links.link_facts().values()
+        facts = self._links.neighbours.link_facts().values()
         return max((link.bandwidth_bytes_per_s or 0.0 for link in facts), default=0.0)
 
     def close(self, reason: EnginePaused) -> None:
@@ -131,7 +124,7 @@ class StageHandler:
         for serving in servings:
             serving.is_draining = True
             serving.recovery.drain(moved_to)
-        self._sessions_changed()
+        self._endings.sessions_changed()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._config.drain_limit_s):
                 for serving in servings:
@@ -156,11 +149,11 @@ class StageHandler:
                     self.pace,
                     tasks,
                     send=self._send,
-                    fail=self._fail_row,
+                    fail=self._endings.fail_row,
                 )
                 self._servings.add(serving)
-                self._sessions_changed()
-                tasks.create_task(self._keep_house(serving))
+                self._endings.sessions_changed()
+                tasks.create_task(self._endings.end_lapsed(serving))
                 tasks.create_task(self._watch(worker))
                 tasks.create_task(serving.passes.run())
                 tasks.create_task(serving.recovery.compress_kept())
@@ -173,15 +166,13 @@ class StageHandler:
         finally:
             if serving is not None:
                 self._servings.remove(serving)
-                self._tell_failed(serving.table.clear(), code, reason)
-                serving.empty.set()
-            self._sessions_changed()
+                self._endings.give_up(serving, code, reason)
 
     def open_failed(self, sessions: tuple[SessionId, ...], code: str, text: str) -> None:
         """The worker could not begin, or keep, sessions that we had let in."""
         for serving in self._servings:
             serving.reuse.failed(sessions)
-        self._drop(sessions, code, text)
+        self._endings.drop(sessions, code, text)
 
     # Frames in ------------------------------------------------------------------------------
 
@@ -206,12 +197,12 @@ class StageHandler:
             )
         except EngineError as error:
             reply = OpenReply(request=request.request, refused=str(error), code=error.code)
-        self._reply(peer, message_frame(Kind.OPENED, reply))
-        self._sessions_changed()
+        self._links.answer(peer, message_frame(Kind.OPENED, reply))
+        self._endings.sessions_changed()
 
     def _supersede(self, serving: Serving, request: OpenRequest, owner: PeerId) -> None:
         """Drop what a request opens anew."""
-        self._end(serving, serving.table.drop(serving.table.superseded(request, owner)))
+        self._endings.end(serving, serving.table.drop(serving.table.superseded(request, owner)))
 
     def _on_sessions(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Sessions)
@@ -219,11 +210,11 @@ class StageHandler:
             if frame.kind is Kind.KEEP:
                 serving.table.keep(message.ids(), peer, self._clock.monotonic_s())
             else:
-                self._end(serving, serving.table.close(message.ids(), peer), keep=True)
+                self._endings.end(serving, serving.table.close(message.ids(), peer), keep=True)
 
     def _on_repair(self, peer: PeerId, frame: Frame) -> None:
         if not self._servings:
-            self._reply(peer, refusal(frame, self._closed_reason))
+            self._links.answer(peer, refusal(frame, self._closed_reason))
         elif frame.kind is Kind.HOLD:
             held = parse(frame, HoldRequest)
             self._servings.recovery_of(held.sessions).hold(peer, held)
@@ -278,7 +269,7 @@ class StageHandler:
 
     def _on_stats(self, peer: PeerId, frame: Frame) -> None:
         request = parse(frame, StatsRequest)
-        links = list(self._links.link_facts().items())[-MAX_STATS_LINKS:]
+        links = list(self._links.neighbours.link_facts().items())[-MAX_STATS_LINKS:]
         reply = StatsReply(
             request=request.request,
             forwards=self.pace.forwards,
@@ -286,86 +277,27 @@ class StageHandler:
             reused_tokens=self.pace.reused_tokens,
             compute_s=self.pace.compute_s,
             cpu_s=self.pace.cpu_s,
-            encode_s=self.pace.encode_s + self._links.codec_s(),
+            encode_s=self.pace.encode_s + self._links.neighbours.codec_s(),
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,
             kept_bytes=sum(serving.kept.num_bytes for serving in self._servings),
             replayed_tokens=self.pace.replayed_tokens,
-            sent_bytes={str(to): count for to, count in self._links.sent_bytes().items()},
+            sent_bytes={
+                str(to): count for to, count in self._links.neighbours.sent_bytes().items()
+            },
             links={str(to): facts for to, facts in links},
         )
-        self._reply(peer, message_frame(Kind.STATS_REPLY, reply))
+        self._links.answer(peer, message_frame(Kind.STATS_REPLY, reply))
 
     def _on_lost(self, peer: PeerId, error: PeerError) -> None:
         for serving in self._servings:
             if isinstance(error, PeerDropped):
-                self._end(serving, serving.table.drop_owned(peer))
+                self._endings.end(serving, serving.table.drop_owned(peer))
             serving.recovery.lost(peer, error)
-
-    # Ends -----------------------------------------------------------------------------------
-
-    async def _keep_house(self, serving: Serving) -> None:
-        while True:
-            await asyncio.sleep(HOUSEKEEPING_S)
-            now_s = self._clock.monotonic_s()
-            lapsed = serving.table.expired(now_s)
-            self._end(serving, lapsed, "lease_lapsed", "The client was silent for too long.")
-            serving.reuse.expire(now_s)
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.wait_dead()
         raise WorkerFailed(worker.epitaph())
-
-    def _fail_row(self, row: Row, code: str, reason: str) -> None:
-        """End the session of a row that cannot be computed, unless the row is of no account now."""
-        serving = self._servings.holder(row.session)
-        session = None if serving is None else serving.table.get(row.session)
-        if session is not None and session.attempt == row.attempt:
-            self._drop((row.session,), code, reason)
-
-    def _drop(self, sessions: Iterable[SessionId], code: str, reason: str) -> None:
-        """End sessions, whoever owns them, and tell their clients why."""
-        names = tuple(sessions)
-        for serving in self._servings:
-            self._end(serving, serving.table.drop(names), code, reason)
-
-    def _end(
-        self,
-        serving: Serving,
-        sessions: list[Session],
-        code: str = "",
-        reason: str = "",
-        *,
-        keep: bool = False,
-    ) -> None:
-        """Free what dropped sessions held, or keep it for others to begin with.
-
-        With a reason, their clients are told.
-        """
-        if not sessions:
-            return
-        for session in sessions:
-            serving.kept.forget(session.id)
-        serving.reuse.end(sessions, self._clock.monotonic_s(), keep=keep)
-        orphans = [orphan for session in sessions for orphan in serving.passes.drop(session)]
-        if reason:
-            self._tell_failed(sessions, code, reason)
-        text = "The sequence that this one was to go on from has ended."
-        self._drop(orphans, PeerUnreachable.code, text)
-        self._sessions_changed()
-
-    def _sessions_changed(self) -> None:
-        for serving in self._servings:
-            if len(serving.table):
-                serving.empty.clear()
-            else:
-                serving.empty.set()
-        self._on_change()
-
-    def _tell_failed(self, sessions: Iterable[Session], code: str, reason: str) -> None:
-        for owner, ids in _by_owner(sessions):
-            message = Failed(sessions=ids, code=code, reason=reason[:500])
-            self._reply(owner, message_frame(Kind.FAILED, message))
 
     def _send(self, peer: PeerId, frame: Frame) -> None:
         """Send rows on; when a peer cannot be reached, the clients concerned must know."""
@@ -374,18 +306,3 @@ class StageHandler:
         except PeerUnreachable as error:
             for serving in self._servings:
                 serving.recovery.undelivered(peer, frame, error)
-
-    def _reply(self, peer: PeerId, frame: Frame) -> None:
-        """Answer a client; one that is gone needs no answer."""
-        try:
-            self._links.send(peer, frame)
-        except PeerUnreachable as error:
-            logger.debug("No %s for …%s: %s", frame.kind.name, peer[-6:], error)
-
-
-def _by_owner(sessions: Iterable[Session]) -> Iterator[tuple[PeerId, tuple[SessionId, ...]]]:
-    owners: dict[PeerId, list[SessionId]] = defaultdict(list)
-    for session in sessions:
-        owners[session.owner].append(session.id)
-    for owner, ids in owners.items():
-        yield owner, tuple(ids)

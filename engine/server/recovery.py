@@ -9,7 +9,6 @@ or have outputs replayed.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable
@@ -26,7 +25,7 @@ from engine.core.errors import (
 from engine.core.ids import PeerId, SessionId, short
 from engine.core.plans import Span
 from engine.protocol.frames import Frame, Kind
-from engine.protocol.messages import Message, message_frame, parse
+from engine.protocol.messages import message_frame, parse
 from engine.protocol.recovery import (
     DRAINING,
     MOVED,
@@ -167,7 +166,7 @@ class Recovery:
                     end=0 if moved_to is None else moved_to.end,
                     reason=reason[:500],
                 )
-                self._answer(owner, Kind.NOTICE, notice)
+                self._links.answer(owner, message_frame(Kind.NOTICE, notice))
 
     # What a client asks ---------------------------------------------------------------------
 
@@ -193,7 +192,7 @@ class Recovery:
         reply = HoldReply(
             request=request.request, sessions=tuple(held), lease_s=self._config.lease_s
         )
-        self._answer(peer, Kind.HELD, reply)
+        self._links.answer(peer, message_frame(Kind.HELD, reply))
 
     def route(self, peer: PeerId, request: RouteRequest) -> None:
         """Lead sessions along a new route; answered when the next stage can be reached."""
@@ -254,7 +253,7 @@ class Recovery:
     ) -> None:
         try:
             await errand
-            self._answer(peer, kind, CourseReply(request=request))
+            self._links.answer(peer, message_frame(kind, CourseReply(request=request)))
         except NotReached as error:
             self._refuse(peer, kind, request, error, error.peer)
         except EngineError as error:
@@ -290,12 +289,7 @@ class Recovery:
         reply = CourseReply(
             request=request, refused=str(error)[:500], code=error.code, peer=target or ""
         )
-        self._answer(peer, kind, reply)
-
-    def _answer(self, peer: PeerId, kind: Kind, message: Message) -> None:
-        # A client that is gone needs no answer.
-        with contextlib.suppress(PeerUnreachable):
-            self._links.send(peer, message_frame(kind, message))
+        self._links.answer(peer, message_frame(kind, reply))
 
     # The record -----------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class Replays:
                 session.lossy,
             )
             until_s = self._clock.monotonic_s() + ROOM_LIMIT_S
-            while self._links.queued_bytes(target) > REPLAY_AHEAD_BYTES:
+            while self._links.neighbours.queued_bytes(target) > REPLAY_AHEAD_BYTES:
                 if self._clock.monotonic_s() >= until_s:
                     raise NotReached("The next stage takes in nothing of a replay.", target)
                 await asyncio.sleep(_ROOM_S)  # nothing tells that a line is free again

@@ -94,7 +94,7 @@ class Serving:
             decode_cost,
             send=send,
             fail=fail,
-            backlog_bytes=links.queued_bytes,
+            backlog_bytes=links.neighbours.queued_bytes,
             kept=kept,
         )
         budget_bytes = int(config.kv_budget_bytes * config.prefix_budget_share)

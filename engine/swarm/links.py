@@ -9,14 +9,11 @@ path without a stream, so that one node alone runs the same code as a swarm.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import statistics
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import islice
 
-from engine.config import LinkShape, SwarmConfig
+from engine.config import SwarmConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
     PeerDropped,
@@ -26,17 +23,15 @@ from engine.core.errors import (
     RemoteProtocolError,
 )
 from engine.core.ids import PeerId, short
-from engine.core.reach import LinkPath
 from engine.protocol.frames import ROW_KINDS, Frame, Kind
-from engine.protocol.messages import LinkFacts
 from engine.swarm.channel import Channel
 from engine.swarm.faults import Faults
 from engine.swarm.gate import Gate
 from engine.swarm.handshake import Membership
 from engine.swarm.incoming import IncomingLink, Refused
-from engine.swarm.link_codec import CodecWork, IncomingCodec, OutgoingCodec
+from engine.swarm.link_codec import CodecWork, IncomingCodec
+from engine.swarm.neighbours import Neighbour, Neighbours
 from engine.swarm.outgoing import OutgoingLink
-from engine.swarm.shaper import Shaper
 from engine.swarm.transport import ByteStream, Transport
 
 _logger = logging.getLogger(__name__)
@@ -46,43 +41,6 @@ LostHandler = Callable[[PeerId, PeerError], None]
 
 _RETRY_MIN_S = 0.5
 _RETRY_MAX_S = 10.0
-_MAX_NEIGHBOURS = 4096
-"""Beyond it, those are forgotten that no link goes to or comes from."""
-
-
-@dataclass(slots=True)
-class _Neighbour:
-    """What we know of one peer."""
-
-    shaper: Shaper
-    codec: OutgoingCodec
-    addresses: tuple[str, ...] = ()
-    outgoing: OutgoingLink | None = None
-    incoming: IncomingLink | None = None
-    failures: int = 0
-    retry_at_s: float = 0.0
-    last_error: str = ""
-
-    @property
-    def is_linked(self) -> bool:
-        """Whether a link is there, or is being opened."""
-        return self.outgoing is not None or self.incoming is not None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenLink:
-    """A link that works now, its way, and what it costs."""
-
-    peer: PeerId
-    path: LinkPath
-    relay: PeerId | None
-    """Who relays it."""
-    rtt_s: float
-    """Round trip, median of the last few."""
-    bandwidth_bytes_per_s: float | None
-    """As the peer has measured it on what we send; None while unknown."""
-    sent_bytes: int
-    """Of row frames, so far."""
 
 
 class Links:
@@ -95,12 +53,12 @@ class Links:
         self._config = config
         self._clock = clock
         self._membership = membership
-        self._neighbours: OrderedDict[PeerId, _Neighbour] = OrderedDict()
-        """The one unused for longest first."""
         self._handlers: dict[Kind, list[FrameHandler]] = {}
         self._lost_handlers: list[LostHandler] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._codec_work = CodecWork()
+        self.neighbours = Neighbours(transport, config, clock, self._codec_work)
+        """Tells what is known of their links."""
         self._stopping = False
         self._faults = Faults(config.faults)
         self.gate = Gate(clock)
@@ -141,7 +99,7 @@ class Links:
     def learn_addresses(self, peer: PeerId, addresses: Sequence[str]) -> None:
         """Where `peer` can be reached: plain or circuit multiaddrs."""
         if peer != self.local_peer:
-            self._neighbour(peer).addresses = tuple(addresses)
+            self.neighbours.of(peer).addresses = tuple(addresses)
 
     def send(self, peer: PeerId, frame: Frame) -> None:
         """Queue a frame, opening the link if there is none. Do not change its payload afterwards.
@@ -153,7 +111,7 @@ class Links:
         if peer == self.local_peer:
             asyncio.get_running_loop().call_soon(self._deliver_local, frame)
             return
-        neighbour = self._neighbour(peer)
+        neighbour = self.neighbours.of(peer)
         if neighbour.outgoing is None and self._clock.monotonic_s() < neighbour.retry_at_s:
             raise PeerUnreachable(neighbour.last_error)
         link = self._link(peer, neighbour)
@@ -162,6 +120,11 @@ class Links:
             return
         link.put(frame)
         self._count_hidden(frame)
+
+    def answer(self, peer: PeerId, frame: Frame) -> None:
+        """Send what nobody misses when the peer is gone."""
+        with contextlib.suppress(PeerUnreachable):
+            self.send(peer, frame)
 
     async def connect(self, peer: PeerId, addresses: Sequence[str] = ()) -> None:
         """Make sure of a working link.
@@ -172,7 +135,7 @@ class Links:
         """
         if peer == self.local_peer:
             return
-        neighbour = self._neighbour(peer)
+        neighbour = self.neighbours.of(peer)
         if addresses:
             neighbour.addresses = tuple(addresses)
         link = self._link(peer, neighbour)
@@ -180,105 +143,13 @@ class Links:
         if link.error is not None:
             raise link.error
 
-    def rtt_s(self, peer: PeerId) -> float | None:
-        """Round trip to `peer`, median of the last few; None while unknown."""
-        if peer == self.local_peer:
-            return 0.0
-        neighbour = self._neighbours.get(peer)
-        if neighbour is None or neighbour.outgoing is None:
-            return None
-        return neighbour.outgoing.rtt_s
-
-    def one_way_s(self) -> dict[PeerId, float]:
-        """Half the round trip to each peer that we have a working link to."""
-        rtts_s = {peer: self.rtt_s(peer) for peer in sorted(self._neighbours)}
-        return {peer: rtt_s / 2 for peer, rtt_s in rtts_s.items() if rtt_s is not None}
-
-    def open_links(self) -> tuple[OpenLink, ...]:
-        """The links that work now, by peer."""
-        found = []
-        for peer, neighbour in sorted(self._neighbours.items()):
-            rtt_s, path = self.rtt_s(peer), self._transport.path(peer)
-            if rtt_s is not None and path is not None:
-                facts = neighbour.codec.facts()
-                bandwidth = None if facts is None else facts.bandwidth_bytes_per_s
-                sent_bytes = neighbour.codec.sent_row_bytes
-                found.append(OpenLink(peer, *path, rtt_s, bandwidth, sent_bytes))
-        return tuple(found)
-
-    def clock_offset_s(self) -> float | None:
-        """Our clock minus the linked peers', their median; None while no peer has told."""
-        offsets = [
-            neighbour.outgoing.clock_offset_s
-            for neighbour in self._neighbours.values()
-            if neighbour.outgoing is not None and neighbour.outgoing.clock_offset_s is not None
-        ]
-        return statistics.median(offsets) if offsets else None
-
-    def queued_bytes(self, peer: PeerId) -> int:
-        """What waits here to be sent to `peer`."""
-        neighbour = self._neighbours.get(peer)
-        return (
-            0
-            if neighbour is None or neighbour.outgoing is None
-            else (neighbour.outgoing.queued_bytes)
-        )
-
-    def in_flight_bytes(self, peer: PeerId) -> int:
-        """What is for `peer` and has not been reported to have arrived there."""
-        neighbour = self._neighbours.get(peer)
-        if neighbour is None or neighbour.outgoing is None:
-            return 0
-        return neighbour.outgoing.in_flight_bytes
-
-    def sent_bytes(self) -> dict[PeerId, int]:
-        """Bytes of row frames that have left so far, as they travelled, per peer."""
-        return {
-            peer: neighbour.codec.sent_row_bytes
-            for peer, neighbour in self._neighbours.items()
-            if neighbour.codec.sent_row_bytes
-        }
-
-    def link_facts(self) -> dict[PeerId, LinkFacts]:
-        """How hidden states travel, per peer that has got any."""
-        known = ((peer, n.codec.facts()) for peer, n in self._neighbours.items())
-        return {peer: facts for peer, facts in known if facts is not None}
-
-    def codec_s(self) -> float:
-        """What encoding and decoding hidden states has taken so far, in seconds."""
-        return self._codec_work.seconds
-
     # Outgoing
-
-    def _neighbour(self, peer: PeerId) -> _Neighbour:
-        if peer in self._neighbours:
-            self._neighbours.move_to_end(peer)
-        else:
-            self._make_room()
-            self._neighbours[peer] = self._new_neighbour(self._shaper(peer))
-        return self._neighbours[peer]
-
-    def _new_neighbour(self, shaper: Shaper) -> _Neighbour:
-        mode, rate = self._config.codec, shaper.rate_bytes_per_s
-        codec = OutgoingCodec(mode, rate, self._clock, self._codec_work)
-        return _Neighbour(shaper, codec)
-
-    def _shaper(self, peer: PeerId) -> Shaper:
-        shape = self._config.shape
-        return Shaper(LinkShape() if peer in shape.ideal_peers else shape, self._clock)
 
     def _count_hidden(self, frame: Frame) -> None:
         if frame.width:
             self.hidden_bytes += len(frame.payload)
 
-    def _make_room(self) -> None:
-        excess = len(self._neighbours) + 1 - _MAX_NEIGHBOURS
-        if excess > 0:
-            unlinked = (peer for peer, known in self._neighbours.items() if not known.is_linked)
-            for peer in list(islice(unlinked, excess)):
-                del self._neighbours[peer]
-
-    def _link(self, peer: PeerId, neighbour: _Neighbour) -> OutgoingLink:
+    def _link(self, peer: PeerId, neighbour: Neighbour) -> OutgoingLink:
         if self._stopping:
             raise PeerUnreachable("Shoal is ending.")
         banned = self.gate.ban_reason(peer)
@@ -301,7 +172,7 @@ class Links:
             task.add_done_callback(self._tasks.discard)
         return neighbour.outgoing
 
-    async def _drive(self, peer: PeerId, neighbour: _Neighbour, link: OutgoingLink) -> None:
+    async def _drive(self, peer: PeerId, neighbour: Neighbour, link: OutgoingLink) -> None:
         error: PeerError = PeerUnreachable("Shoal is ending.")
         try:
             await link.run()
@@ -334,21 +205,20 @@ class Links:
             self.gate.leave(peer)
 
     async def _serve(self, peer: PeerId, stream: ByteStream) -> None:
-        known = self._neighbours.get(peer)
-        shaper = known.shaper if known else self._shaper(peer)
+        known = self.neighbours.get(peer)
+        shaper = known.shaper if known else self.neighbours.shaper(peer)
         channel = Channel(shaper.wrap(stream), self._config.dead_after_s)
         codec = IncomingCodec(self._clock, self._codec_work)
         link = IncomingLink(
             peer, self.local_peer, channel, self._membership, self._config, codec, self._clock
         )
         error = PeerUnreachable("Shoal is ending.")
-        neighbour: _Neighbour | None = None
+        neighbour: Neighbour | None = None
         try:
             await link.welcome()
-            if peer not in self._neighbours:
-                self._make_room()
-                self._neighbours[peer] = known or self._new_neighbour(shaper)
-            neighbour = self._neighbour(peer)
+            if self.neighbours.get(peer) is None:
+                self.neighbours.add(peer, known or self.neighbours.new(shaper))
+            neighbour = self.neighbours.of(peer)
             if neighbour.incoming is not None:
                 replaced = PeerUnreachable(f"The peer …{short(peer)} opened a new link.")
                 self._lose(peer, neighbour, replaced)
@@ -383,7 +253,7 @@ class Links:
 
     # Endings
 
-    def _lose(self, peer: PeerId, neighbour: _Neighbour, error: PeerError) -> None:
+    def _lose(self, peer: PeerId, neighbour: Neighbour, error: PeerError) -> None:
         """Give the link up, both directions, and tell; what still opens may go on."""
         if isinstance(error, PeerSilent):
             self._transport.forget(peer)

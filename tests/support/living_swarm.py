@@ -139,7 +139,7 @@ class LivingSwarm:
         config = StageConfig(kv_budget_bytes=64 << 20)
         handler = StageHandler(links, CLOCK, config, lambda: None)
         size = self.spec.model_id, self.spec.num_hidden_layers
-        announcer = Announcer(place, QUICK, CLOCK, MEMBERSHIP, size[0], links.one_way_s)
+        announcer = Announcer(place, QUICK, CLOCK, MEMBERSHIP, size[0], links.neighbours.one_way_s)
         directory = Directory(place, QUICK, CLOCK, MEMBERSHIP, *size)
         view = View(directory, links)
         herald = Herald(handler, announcer, place, max_blocks, ModelSize.of(self.spec, 4))

@@ -53,7 +53,7 @@ async def main() -> None:
                 "peer": peer.peer_id,
                 "addresses": peer.addresses(),
                 "reach": peer.reach,
-                "paths": {link.peer: link.path for link in links.open_links()},
+                "paths": {link.peer: link.path for link in links.neighbours.open_links()},
                 "has_answers": bool(numbers),
                 "in_order": numbers == list(range(len(numbers))),
                 "lost": lost,

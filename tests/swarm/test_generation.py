@@ -108,13 +108,13 @@ async def test_rounded_hidden_states_are_only_for_requests_that_allow_them(
         return answers
 
     rounded = await run(allowed, "rows8")
-    assert links.link_facts()[three.stages[1].peer].codec == "rows8"
+    assert links.neighbours.link_facts()[three.stages[1].peer].codec == "rows8"
     assert [len(answer) for answer in rounded] == [8, 8]
     beside, again = await asyncio.gather(run(exact, ""), run(allowed, "rows8"))
     assert beside == [reference(tiny, prompt, 8) for prompt in prompts]
     assert [len(answer) for answer in again] == [8, 8]
     assert await run(exact, "") == beside
-    assert links.link_facts()[three.stages[1].peer].codec in {"lossless", "raw"}
+    assert links.neighbours.link_facts()[three.stages[1].peer].codec in {"lossless", "raw"}
 
 
 async def test_rows_of_a_batch_share_their_forward_passes(whole: LocalSwarm) -> None:

@@ -100,8 +100,8 @@ async def test_peer_killed_without_warning_is_noticed_and_leaves_no_p2pd(tmp_pat
             node.links.send(remote.peer, step(3_000_000))
             await eventually(lambda: node.got)
             assert node.got[0][0] == remote.peer
-            assert node.links.rtt_s(remote.peer) < 0.5
-            assert abs(node.links.clock_offset_s()) < 0.5
+            assert node.links.neighbours.rtt_s(remote.peer) < 0.5
+            assert abs(node.links.neighbours.clock_offset_s()) < 0.5
             assert abs(peer.clock_offset_s) < 0.5
             assert is_running(remote.p2pd)
 

@@ -75,8 +75,8 @@ async def test_rows_arrive_bit_for_bit_in_fewer_bytes_and_in_order(dtype):
         assert frames.keys() == {rows.tobytes() for rows in sent}
         assert frames[sent[2].tobytes()].codec is Codec.LOSSLESS
         raw_bytes = sum(rows.nbytes for rows in sent)
-        assert swarm[ALICE].links.sent_bytes()[BOB] < 0.95 * raw_bytes
-        facts = swarm[ALICE].links.link_facts()[BOB]
+        assert swarm[ALICE].links.neighbours.sent_bytes()[BOB] < 0.95 * raw_bytes
+        facts = swarm[ALICE].links.neighbours.link_facts()[BOB]
         assert facts.codec == "lossless"
         assert facts.ratio < 0.95
 
@@ -157,7 +157,7 @@ async def test_rows_that_may_be_rounded_take_a_fraction_and_say_so(codec):
         assert bytes(exact.payload) == rows.tobytes()
         got = np.frombuffer(rounded.payload, np.float32).reshape(rows.shape)
         assert 0 < np.linalg.norm(got - rows) < 0.03 * np.linalg.norm(rows)
-        assert swarm[ALICE].links.sent_bytes()[BOB] < 1.3 * rows.nbytes
+        assert swarm[ALICE].links.neighbours.sent_bytes()[BOB] < 1.3 * rows.nbytes
 
 
 async def test_rows_with_infinities_are_sent_exactly_though_they_may_be_rounded():
@@ -222,7 +222,7 @@ async def test_payload_with_a_reference_that_was_never_sent_is_a_clear_violation
     _, rows = await encoded_frames(codec)
     async with memory_swarm(ALICE, BOB, codec="raw") as swarm:
         await swarm[ALICE].links.connect(BOB)
-        channel = swarm[ALICE].links._neighbours[BOB].outgoing._channel
+        channel = swarm[ALICE].links.neighbours.of(BOB).outgoing._channel
         await channel._stream.write(*encode(rows))
         await eventually(lambda: swarm[BOB].links.gate.violations == 1)
         assert "has not sent" in swarm[BOB].links.gate.ban_reason(ALICE)
@@ -261,7 +261,7 @@ async def test_few_bytes_that_claim_to_be_many_are_refused_before_anything_is_al
     bomb = Frame(Kind.STEP, b"x" * 64, rows, ids, Dtype.FLOAT32, 1 << 12, Codec.LOSSLESS)
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)
-        channel = swarm[ALICE].links._neighbours[BOB].outgoing._channel
+        channel = swarm[ALICE].links.neighbours.of(BOB).outgoing._channel
         await channel._stream.write(encode(bomb)[0][:HEADER_BYTES])
         await eventually(lambda: swarm[BOB].links.gate.violations == 1)
         assert "unpacks" in swarm[BOB].links.gate.ban_reason(ALICE)
@@ -285,7 +285,7 @@ async def test_fast_line_carries_rows_raw():
             swarm[ALICE].links.send(BOB, step(hidden(seed, 200)))
             await asyncio.sleep(0.01)
         await eventually(lambda: len(swarm[BOB].got) == 20)
-        facts = swarm[ALICE].links.link_facts()[BOB]
+        facts = swarm[ALICE].links.neighbours.link_facts()[BOB]
         assert (facts.codec, facts.ratio) == ("raw", 1.0)
         assert {frame.codec for _, frame in swarm[BOB].got} == {Codec.RAW}
 
@@ -300,10 +300,10 @@ async def test_slow_line_is_measured_by_its_receiver_and_gets_encoded_rows():
             alice.links.send(BOB, step(hidden(seed, 100)))
             await asyncio.sleep(0.03)
         await eventually(lambda: len(swarm[BOB].got) == 8)
-        await eventually(lambda: alice.links.link_facts()[BOB].bandwidth_bytes_per_s)
+        await eventually(lambda: alice.links.neighbours.link_facts()[BOB].bandwidth_bytes_per_s)
         alice.links.send(BOB, step(hidden(9, 100)))
         await eventually(lambda: swarm[BOB].got[-1][1].codec is Codec.LOSSLESS)
-        measured = alice.links.link_facts()[BOB].bandwidth_bytes_per_s
+        measured = alice.links.neighbours.link_facts()[BOB].bandwidth_bytes_per_s
         assert 0.3 * rate_bytes_per_s < measured < 3 * rate_bytes_per_s
 
 

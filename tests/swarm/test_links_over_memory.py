@@ -55,17 +55,19 @@ async def test_frame_to_ourselves_takes_no_stream():
         swarm[ALICE].links.send(ALICE, frame)
         assert not swarm[ALICE].got  # later, as over a wire
         await eventually(lambda: swarm[ALICE].got == [(ALICE, frame)])
-        assert swarm[ALICE].links.sent_bytes() == {}
+        assert swarm[ALICE].links.neighbours.sent_bytes() == {}
 
 
 async def test_connect_measures_distance_and_clocks():
     async with memory_swarm(ALICE, BOB) as swarm:
         swarm.network.delay(ALICE, BOB, 0.02)
         await swarm[ALICE].links.connect(BOB)
-        assert 0.04 <= swarm[ALICE].links.rtt_s(BOB) < 0.04 + BUSY_S
-        assert abs(swarm[ALICE].links.clock_offset_s()) < BUSY_S
+        assert 0.04 <= swarm[ALICE].links.neighbours.rtt_s(BOB) < 0.04 + BUSY_S
+        assert abs(swarm[ALICE].links.neighbours.clock_offset_s()) < BUSY_S
         swarm.network.delay(ALICE, BOB, 0.0)
-        await eventually(lambda: swarm[ALICE].links.rtt_s(BOB) < 0.04)  # and keeps measuring
+        await eventually(
+            lambda: swarm[ALICE].links.neighbours.rtt_s(BOB) < 0.04
+        )  # and keeps measuring
 
 
 async def test_row_bytes_are_counted_per_peer():
@@ -75,7 +77,7 @@ async def test_row_bytes_are_counted_per_peer():
         links.send(BOB, keep())
         links.send(CAROL, step(payload_bytes=1200))
         await eventually(lambda: swarm[BOB].got and swarm[CAROL].got)
-        assert links.sent_bytes() == {
+        assert links.neighbours.sent_bytes() == {
             BOB: step().num_bytes,
             CAROL: step(payload_bytes=1200).num_bytes,
         }
@@ -208,7 +210,7 @@ async def test_frame_before_greeting_is_a_violation():
 async def test_oversized_frame_drops_the_peer_without_being_read():
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)
-        channel = swarm[ALICE].links._neighbours[BOB].outgoing._channel
+        channel = swarm[ALICE].links.neighbours.of(BOB).outgoing._channel
         header = bytearray(encode(keep())[0][:36])
         header[16:20] = (3 << 30).to_bytes(4, "little")  # payload bytes
         await channel._stream.write(bytes(header))
@@ -219,7 +221,7 @@ async def test_oversized_frame_drops_the_peer_without_being_read():
 async def test_flipped_bit_drops_the_peer_and_delivers_nothing():
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)
-        channel = swarm[ALICE].links._neighbours[BOB].outgoing._channel
+        channel = swarm[ALICE].links.neighbours.of(BOB).outgoing._channel
         data = bytearray(b"".join(encode(step(payload_bytes=1200))))
         data[-5] ^= 4
         await channel._stream.write(bytes(data))
@@ -277,7 +279,7 @@ async def test_of_very_many_peers_those_that_no_link_leads_to_are_forgotten():
         await links.connect(BOB)
         for n in range(5000):
             links.learn_addresses(PeerId(f"announced-{n}"), ["/ip4/45.77.0.1/tcp/1"])
-        assert len(links._neighbours) == 4096
+        assert len(links.neighbours) == 4096
         links.send(BOB, step())
         await eventually(lambda: swarm[BOB].got)
         assert not swarm[ALICE].lost
@@ -318,7 +320,7 @@ async def test_shaped_link_takes_the_time_of_its_rate_and_delay():
     shape = LinkShape(rate_bytes_per_s=2_000_000, delay_s=0.05)
     async with memory_swarm(ALICE, BOB, shape=shape, codec="raw", dead_after_s=2.0) as swarm:
         await swarm[ALICE].links.connect(BOB)
-        assert 0.099 < swarm[ALICE].links.rtt_s(BOB) < 0.1 + BUSY_S
+        assert 0.099 < swarm[ALICE].links.neighbours.rtt_s(BOB) < 0.1 + BUSY_S
         began = time.monotonic()
         for position in range(5):
             swarm[ALICE].links.send(BOB, step(position, payload_bytes=100_000))
@@ -367,4 +369,8 @@ async def test_links_to_ideal_peers_keep_their_speed():
         await swarm.add(ALICE, shape=LinkShape(delay_s=0.2, ideal_peers=(BOB,)))
         await swarm[ALICE].links.connect(BOB)
         await swarm[ALICE].links.connect(CAROL)
-        assert swarm[ALICE].links.rtt_s(BOB) < 0.2 <= swarm[ALICE].links.rtt_s(CAROL)
+        assert (
+            swarm[ALICE].links.neighbours.rtt_s(BOB)
+            < 0.2
+            <= swarm[ALICE].links.neighbours.rtt_s(CAROL)
+        )

@@ -67,8 +67,8 @@ async def test_nothing_is_sent_to_whoever_is_on_a_metered_connection():
         assert line.uplink_bytes_per_s is None
         assert line.downlink_bytes_per_s is None
         assert "costs by the byte" in line.note
-        assert swarm[BOB].links.in_flight_bytes(ALICE) < 10_000
-        assert swarm[ALICE].links.in_flight_bytes(BOB) < 10_000
+        assert swarm[BOB].links.neighbours.in_flight_bytes(ALICE) < 10_000
+        assert swarm[ALICE].links.neighbours.in_flight_bytes(BOB) < 10_000
 
 
 async def test_a_peer_that_is_gone_is_left_out_and_the_others_are_measured():

@@ -84,7 +84,7 @@ async def test_outbound_only_peer_is_reached_over_another_relay_when_one(tmp_pat
         circuits = tuple(filter(is_circuit, home.announce_addresses()))
         assert {relay_of(address) for address in circuits} == {one.peer_id, two.peer_id}
         await here.links.connect(home.peer_id, circuits)
-        (link,) = here.links.open_links()
+        (link,) = here.links.neighbours.open_links()
         assert link.path is LinkPath.RELAYED
         assert link.relay in (one.peer_id, two.peer_id)
         # More than libp2p's own relays let through.
