@@ -123,6 +123,9 @@ class EngineStatus(_Answer):
     """Stages beside it, with all that they hold."""
     bottleneck: str = ""
     """What a token of that pipeline spends most of its time on, as a sentence; empty while unknown."""
+    bottleneck_measured: bool | None = None
+    """False: that sentence counts a way between two stages with an assumed time, because nobody has
+    measured it yet; None while there is no sentence."""
     span_reason: str = ""
     """Why this node holds the blocks that it holds, as a sentence."""
     links: tuple[LinkStatus, ...] = ()

@@ -42,15 +42,21 @@ class Compute:
         return min(fit, stage.max_blocks or fit, spec.num_hidden_layers)
 
     def has_room(self, spec: ModelSpec, stage: StageConfig, num_blocks: int) -> bool:
-        """Whether so many more blocks, and a KV budget of their own, fit in what is free now.
+        """Whether so many more blocks fit in what is free now, beside those that are served.
 
-        Blocks for as long as a driver query takes.
+        They have KV budgets of their own. RAM for KV is not taken before it is written, so what
+        those that are served may still write is not free, though it looks so. Blocks for as long as
+        a driver query takes.
         """
-        free_bytes = psutil.virtual_memory().available
-        if self.device != "cpu":
-            free_bytes = _gpu_free_bytes(self.device) or 0
-        block_bytes = spec.block_parameters * ELEMENT_BYTES[self.dtype]
-        return num_blocks * block_bytes + stage.kv_budget_bytes <= free_bytes * MEMORY_SHARE
+        device_bytes = (
+            num_blocks * spec.block_parameters * ELEMENT_BYTES[self.dtype] + stage.kv_budget_bytes
+        )
+        ram_bytes = 2 * stage.kv_ram_budget_bytes
+        free_ram_bytes = psutil.virtual_memory().available * MEMORY_SHARE
+        if self.device == "cpu":
+            return device_bytes + stage.kv_budget_bytes + ram_bytes <= free_ram_bytes
+        free_bytes = (_gpu_free_bytes(self.device) or 0) * MEMORY_SHARE
+        return device_bytes <= free_bytes and ram_bytes <= free_ram_bytes
 
 
 def choose(config: ModelConfig) -> Compute:

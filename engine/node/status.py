@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 import psutil
 
 from engine import __version__
 from engine.core.ids import PeerId, short
-from engine.core.plans import Hop, Route
-from engine.core.snapshot import StageState, SwarmSnapshot
+from engine.core.plans import Hop
+from engine.core.snapshot import StageState
 from engine.localapi.schema import EngineState, EngineStatus, LinkStatus, PipelineStage
 from engine.node.membership import Membership, Serving
 from engine.node.stage_runner import Phase, StageRunner
-from engine.planner.slowest import parts
+from engine.planner.slowest import Part, parts
 from engine.swarm.links import Links
 
 Trouble = tuple[EngineState, str]
@@ -144,28 +144,36 @@ def _pipeline(serving: Serving) -> dict[str, object]:
     return {
         "plan": shown(hops),
         "spares": shown(beside),
-        "bottleneck": "" if route is None else _bottleneck(route, snapshot, link_s, local_peer),
+        **({} if route is None else bottleneck(parts(route, snapshot, link_s), local_peer)),
         "can_chat": route is not None,
     }
 
 
-def _bottleneck(
-    route: Route, snapshot: SwarmSnapshot, link_s: Mapping[PeerId, float], local_peer: PeerId
-) -> str:
-    found = parts(route, snapshot, link_s)
-    if not found:
-        return ""
+def bottleneck(token: Sequence[Part], local_peer: PeerId) -> dict[str, object]:
+    """What of a token's `parts` takes longest, as the fields that say so; none while unknown."""
+    if not token:
+        return {}
 
     def name(peer: PeerId) -> str:
         return "this node" if peer == local_peer else f"…{short(peer)}"
 
-    most, whole_s = max(found, key=lambda part: part.time_s), sum(part.time_s for part in found)
+    most, whole_s = max(token, key=lambda part: part.time_s), sum(part.time_s for part in token)
     if most.to is None:
         what = f"{name(most.peer)} computes"
     else:
         what = f"the way from {name(most.peer)} to {name(most.to)} takes"
-    text = f"{what} {most.time_s * 1000:.3g} of the {whole_s * 1000:.3g} ms of each token"
-    return f"{text[0].upper()}{text[1:]}."
+    is_measured, about = all(part.is_measured for part in token), "about "
+    time = f"{'' if most.is_measured else about}{most.time_s * 1000:.3g}"
+    whole = f"{'' if is_measured else about}{whole_s * 1000:.3g} ms"
+    text = f"{what} {time} of the {whole} of each token"
+    if not most.is_measured:
+        text += "; it is not measured yet"
+    elif not is_measured:
+        text += "; not every way between stages is measured yet"
+    return {
+        "bottleneck": f"{text[0].upper()}{text[1:]}.",
+        "bottleneck_measured": is_measured,
+    }
 
 
 def _span_reason(membership: Membership, serving: Serving, stage: StageRunner) -> str:

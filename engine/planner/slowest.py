@@ -20,6 +20,8 @@ class Part:
     to: PeerId | None
     """None: it computes."""
     time_s: float
+    is_measured: bool = True
+    """False: nobody has measured this way yet, and the time is what routes count it with."""
 
 
 def parts(route: Route, snapshot: SwarmSnapshot, link_s: Mapping[PeerId, float]) -> list[Part]:
@@ -42,5 +44,6 @@ def parts(route: Route, snapshot: SwarmSnapshot, link_s: Mapping[PeerId, float])
         found.append(Part(hop.peer, None, len(hop.span) * expected_block_s(stage)))
         after = route.hops[(index + 1) % len(route.hops)].peer
         if after != hop.peer:
-            found.append(Part(hop.peer, after, distances.to(hop.peer, after)[0]))
+            is_measured = hop.peer in distances.measured(after)
+            found.append(Part(hop.peer, after, distances.to(hop.peer, after)[0], is_measured))
     return found

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from engine.config import ModelConfig
+from engine.config import ModelConfig, StageConfig
 from engine.core.errors import ConfigError
+from engine.models.known import starter_spec
 from engine.node import compute
 from engine.profiler.gpus import Gpu
 
@@ -35,6 +37,43 @@ def test_a_gpus_own_memory_counts(monkeypatch):
     )
     with pytest.raises(ConfigError):
         compute.choose(ModelConfig(device="cuda:2"))
+
+
+GIB = 1 << 30
+BLOCK_PARAMETERS = starter_spec().block_parameters
+
+
+def stage_with(kv_gib: int, kv_ram_gib: int) -> StageConfig:
+    return StageConfig(kv_budget_bytes=kv_gib * GIB, kv_ram_budget_bytes=kv_ram_gib * GIB)
+
+
+@pytest.mark.parametrize(
+    ("stage", "needed_bytes"),
+    [
+        (stage_with(1, 0), 2 * GIB),
+        (stage_with(3, 0), 6 * GIB),
+        (stage_with(1, 2), 6 * GIB),
+    ],
+    ids=["own-kv-and-that-of-the-old-blocks", "more-kv", "kv-in-ram"],
+)
+def test_blocks_loaded_beside_others_need_room_for_the_kv_of_both(monkeypatch, stage, needed_bytes):
+    here = compute.Compute("cpu", "float32", 0)
+    needed_bytes += 3 * 4 * BLOCK_PARAMETERS
+    for spare_bytes, fits in ((GIB // 100, True), (-GIB // 100, False)):
+        available = (needed_bytes + spare_bytes) / compute.MEMORY_SHARE
+        memory = SimpleNamespace(available=available)
+        monkeypatch.setattr(compute.psutil, "virtual_memory", lambda memory=memory: memory)
+        assert here.has_room(starter_spec(), stage, 3) is fits
+
+
+def test_a_gpu_holds_the_kv_of_the_old_blocks_already_but_ram_does_not(monkeypatch):
+    monkeypatch.setattr(compute, "gpus", lambda: GPUS)  # the second one has 11 GiB
+    here = compute.Compute("cuda:1", "bfloat16", 0)
+    memory = SimpleNamespace(available=20 * GIB)
+    monkeypatch.setattr(compute.psutil, "virtual_memory", lambda: memory)
+    assert here.has_room(starter_spec(), stage_with(6, 5), 3)
+    assert not here.has_room(starter_spec(), stage_with(7, 5), 3)
+    assert not here.has_room(starter_spec(), stage_with(6, 7), 3)
 
 
 def test_choosing_loads_no_torch_even_beside_a_gpu():
