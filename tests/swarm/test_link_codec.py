@@ -295,7 +295,7 @@ async def test_slow_line_is_measured_by_its_receiver_and_gets_encoded_rows():
     async with memory_swarm(BOB, dead_after_s=3.0) as swarm:
         alice = await swarm.add(ALICE, shape=LinkShape(rate_bytes_per_s=rate_bytes_per_s))
         # The sender must not know: only what the receiver reports counts here.
-        alice.links._neighbour(BOB).codec._line_bytes_per_s = 0.0
+        alice.links.neighbours.of(BOB).codec._line_bytes_per_s = 0.0
         for seed in range(8):
             alice.links.send(BOB, step(hidden(seed, 100)))
             await asyncio.sleep(0.03)
