@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-TARGET_SLOWDOWN = 1.5
+TARGET_SLOWDOWN = 1.4
 """How much longer a decode step may take at a stage beside prefill than without."""
 USUAL_CHUNK_TOKENS = 16
 """Smaller chunks are put off, unless they take as long as what must be computed beside them: a decode
@@ -24,6 +24,8 @@ IDLE_S = 0.25
 MAX_PASS_S = 0.1
 """What a chunk may take at most. Well below `IDLE_S`, else one slow pass would bring on the next at
 another stage, which nobody reaches meanwhile, and so on round the ring."""
+MAX_PASS_ALONE_S = 0.5
+"""What a pass may take while nobody decodes: somebody may come who then waits for its end."""
 _GAIN = 0.1
 _MAX_SLOWDOWN = 4.0
 _TINY_S = 1e-6
@@ -111,7 +113,10 @@ class PrefillShare:
             base_s: What any pass takes; 0: there will be one anyway, of rows that decode.
         """
         if not others_decode:
-            return self.max_tokens
+            if not self._token_s:
+                return self.max_tokens
+            # Where every pass takes long, a short one would be mostly what any pass takes.
+            return self._worth(max(MAX_PASS_ALONE_S, 4 * base_s), 0.0)
         if now_s - self._decoded_at_s > IDLE_S:
             # However slow the machine: those who decode may never come back.
             usual_s = USUAL_CHUNK_TOKENS * self._token_s

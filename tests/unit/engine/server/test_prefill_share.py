@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from engine.server.pace import PassCost
-from engine.server.prefill_share import MAX_PASS_S, PrefillShare
+from engine.server.prefill_share import MAX_PASS_ALONE_S, MAX_PASS_S, PrefillShare
 
 
 @dataclass(slots=True)
@@ -80,6 +80,13 @@ def test_prefill_that_is_done_before_the_others_are_back_costs_them_nothing():
 def test_prompt_alone_takes_whole_passes():
     share = PrefillShare(512)
     assert share.tokens(0.0, others_decode=False, base_s=0.0) == 512
+
+
+def test_prompt_alone_takes_passes_that_one_who_comes_need_not_wait_long_for():
+    share = PrefillShare(512)
+    share.prefilled(1.0, 512, took_s=5.13, base_s=0.01)
+    assert share.tokens(2.0, others_decode=False, base_s=0.01) == int(MAX_PASS_ALONE_S / 0.01)
+    assert share.tokens(2.0, others_decode=False, base_s=1.0) == int(4 / 0.01)
 
 
 def test_prompt_beside_sequences_that_do_not_get_on_goes_on_in_passes_that_stall_nobody():
