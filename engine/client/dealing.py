@@ -11,11 +11,11 @@ from engine.client.batch import Sequence
 from engine.config import ClientConfig
 from engine.core.errors import NoRoute, PeerError
 from engine.core.ids import PeerId
-from engine.core.kv_room import kv_room
+from engine.core.kv_room import KvRoom, kv_room
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
 from engine.core.snapshot import SwarmSnapshot
-from engine.planner.chains import find_chains, strangers
+from engine.planner.chains import disjoint_routes, share_out, strangers
 from engine.swarm.links import Links
 
 MEET_LIMIT_S = 2.0
@@ -59,24 +59,35 @@ class Dealer:
         most = max(sequence.capacity_tokens for sequence in sequences)
         row_room = kv_room(most, self._config.kv_offload)
         try:
-            snapshot, link_s = self._view()
-            new = strangers(snapshot, len(sequences), row_room=row_room, link_s=link_s)
+            snapshot, link_s, routes = await self._routes(len(sequences), row_room)
+            new = strangers(routes, link_s)
             if new:
                 await asyncio.gather(*(self._meet(snapshot, peer) for peer in new))
-                snapshot, link_s = self._view()
-            chains = find_chains(
-                snapshot,
-                len(sequences),
-                row_room=row_room,
-                link_s=link_s,
-                row_bytes=4 * self._spec.hidden_size,
-            )
+                snapshot, link_s, routes = await self._routes(len(sequences), row_room)
         except NoRoute:
             return together  # there may be one by the time it is needed
+        chains = share_out(
+            routes,
+            snapshot,
+            len(sequences),
+            row_room=row_room,
+            link_s=link_s,
+            row_bytes=4 * self._spec.hidden_size,
+        )
         if len(chains) == 1:
             return together
         left = deque(sorted(sequences, key=lambda sequence: sequence.ids))
         return [(chain.route, [left.popleft() for _ in range(chain.rows)]) for chain in chains]
+
+    async def _routes(
+        self, batch_size: int, row_room: KvRoom
+    ) -> tuple[SwarmSnapshot, dict[PeerId, float], tuple[Route, ...]]:
+        """What is known of the swarm, and the chains in it; found beside all else that goes on."""
+        snapshot, link_s = self._view()
+        routes = await asyncio.to_thread(
+            disjoint_routes, snapshot, batch_size, row_room=row_room, link_s=link_s
+        )
+        return snapshot, link_s, routes
 
     async def _meet(self, snapshot: SwarmSnapshot, peer: PeerId) -> None:
         """Learn how far a stage is; one that does not answer counts as far."""

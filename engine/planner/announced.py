@@ -133,7 +133,7 @@ def _network(snapshot: SwarmSnapshot, stages: list[StageInfo]) -> NetworkMatrix:
     return NetworkMatrix(
         peers=peers,
         delay_s=tuple(
-            tuple(0.0 if one == other else distances.to(one, other)[0] for other in peers)
+            tuple(0.0 if one == other else distances.to(one, other) for other in peers)
             for one in peers
         ),
         bytes_per_s=tuple(tuple(inf for _ in peers) for _ in peers),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from engine.core.ids import PeerId
 from engine.core.snapshot import SwarmSnapshot
@@ -17,45 +19,54 @@ RELAY_S = 0.03
 class Distances:
     """One-way times between stages, in seconds."""
 
-    def __init__(
-        self,
-        snapshot: SwarmSnapshot,
-        from_here_s: Mapping[PeerId, float],
-        kept: frozenset[PeerId] = frozenset(),
-    ) -> None:
-        """`kept` are stages that a request uses already; `from_here_s` is as measured from here."""
+    def __init__(self, snapshot: SwarmSnapshot, from_here_s: Mapping[PeerId, float]) -> None:
+        """`from_here_s` is as measured from here."""
         self._from_here_s = from_here_s
-        self._kept = kept
-        """The way to a stage that is kept costs nothing: it is not to be chosen for it."""
         self._behind_relays = {s.peer for s in snapshot.stages if s.is_behind_relays}
-        self._measured_s: dict[PeerId, dict[PeerId, float]] = defaultdict(dict)
-        """To → from → one-way time; what the sender itself has measured counts more."""
-        for one, times in snapshot.link_s.items():
-            for other, one_way_s in times.items():
-                self._measured_s[one].setdefault(other, one_way_s)
-                self._measured_s[other][one] = one_way_s
+        self._link_s = snapshot.link_s
 
-    def to(self, before: PeerId | None, peer: PeerId) -> tuple[float, bool]:
-        """From a stage, or from the client, to `peer`; and whether all that know no better say so.
+    def measured_s(self, before: PeerId, peer: PeerId) -> float | None:
+        """From one stage to another, if one of them has measured it: the sender's word counts more."""
+        sent_s = self._link_s.get(before, {}).get(peer)
+        return self._link_s.get(peer, {}).get(before) if sent_s is None else sent_s
 
-        That is: from every stage whose own time is not measured it is this time, too, or longer.
-        """
-        if peer in self._kept:
-            return 0.0, True
-        from_here_s = self._from_here_s.get(peer, UNKNOWN_LINK_S)
-        if before is None:
-            return from_here_s, False
-        measured_s = self._measured_s[peer].get(before)
+    def to(self, before: PeerId, peer: PeerId) -> float:
+        """From one stage to another."""
+        measured_s = self.measured_s(before, peer)
         if measured_s is not None:
-            return measured_s, False
-        if before in self._behind_relays and peer in self._behind_relays:
-            return from_here_s + RELAY_S, False
-        return from_here_s, True
+            return measured_s
+        is_relayed = before in self._behind_relays and peer in self._behind_relays
+        return self._from_here_s.get(peer, UNKNOWN_LINK_S) + is_relayed * RELAY_S
 
-    def measured(self, peer: PeerId) -> Mapping[PeerId, float]:
-        """Stages from which the way to `peer` is measured."""
-        return {} if peer in self._kept else self._measured_s[peer]
+    def table(
+        self, peers: Sequence[PeerId], kept: Sequence[PeerId] = ()
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """From the client to each of N stages, and from each of them to each.
 
-    def back(self, last: PeerId, first: PeerId) -> float:
-        """From the last stage to the first, less what the way from the client counted for it."""
-        return self.to(last, first)[0] - self.to(None, first)[0]
+        Args:
+            peers: The stages.
+            kept: Those of them that a request uses already. The way to these costs nothing, since
+                they are not to be chosen for it.
+
+        Returns:
+            [N] and [N, N], sender by row, in seconds.
+        """
+        place = {peer: index for index, peer in enumerate(peers)}
+        relayed = [place[peer] for peer in self._behind_relays if peer in place]
+        here_s = np.array([self._from_here_s.get(peer, UNKNOWN_LINK_S) for peer in peers])
+        free = [place[peer] for peer in kept]
+        here_s[free] = 0.0
+        between_s = np.tile(here_s, (len(peers), 1))
+        between_s[np.ix_(relayed, relayed)] += RELAY_S
+        known = [
+            (place[one], place[other], one_way_s)
+            for one in peers
+            for other, one_way_s in self._link_s.get(one, {}).items()
+            if other in place
+        ]
+        if known:
+            senders, receivers, times_s = zip(*known, strict=True)
+            between_s[receivers, senders] = times_s
+            between_s[senders, receivers] = times_s  # what the sender has measured counts more
+        between_s[:, free] = 0.0
+        return here_s, between_s

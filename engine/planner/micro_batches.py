@@ -95,7 +95,7 @@ def hop_costs(
             HopCost(
                 base_s,
                 row_s,
-                distances.to(hop.peer, after)[0] if len(route.hops) > 1 else 0.0,
+                distances.to(hop.peer, after) if len(route.hops) > 1 else 0.0,
                 0.0 if is_last or not rate else row_bytes / rate,
             )
         )

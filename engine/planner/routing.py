@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 
 from engine.core.errors import NoRoute
 from engine.core.ids import PeerId
 from engine.core.plans import Hop, Route, Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.planner.cheapest import Offer, cheapest
 from engine.planner.distances import Distances
 
 UNKNOWN_BLOCK_S = 0.002
@@ -18,13 +17,6 @@ FULL_S = 10.0
 """What a stage costs that said it has no room, as if a request had to wait this long there."""
 ANEW_BLOCK_S = 1.0
 """What a block costs that has to compute a running request anew: more than any detour."""
-
-
-_MAX_FIRSTS = 8
-"""So many first stages are weighed apart, for the way from the last stage back to each."""
-
-_Way = tuple[float, tuple[Hop, ...]]
-_Key = tuple[PeerId, PeerId | None]
 
 
 def find_route(
@@ -63,55 +55,23 @@ def find_route(
     Raises:
         NoRoute: Some block is served by nobody who could take the request.
     """
-    links = link_s or {}
+    held = {hop.peer for hop in kept}
     usable = [
         stage
-        for stage in sorted(snapshot.stages, key=lambda stage: stage.peer)
-        if stage.state is StageState.ONLINE
-        and stage.peer not in avoid
-        and all(hop.peer != stage.peer for hop in kept)
+        for stage in snapshot.stages
+        if stage.state is StageState.ONLINE and stage.peer not in avoid and stage.peer not in held
     ]
-    boundaries = sorted(
-        {0, snapshot.num_blocks}
-        | {stage.span.start for stage in usable}
-        | {stage.span.end for stage in usable}
-        | {hop.span.start for hop in kept}
-        | {hop.span.end for hop in kept}
-    )
-    spans: dict[int, dict[PeerId, list[tuple[int, float]]]] = defaultdict(dict)
-    """Start → peer → (end, what these blocks cost there)."""
-    for hop in kept:
-        spans[hop.span.start][hop.peer] = [(hop.span.end, 0.0)]
+    offers = [Offer(hop.peer, hop.span, 0.0, is_whole=True) for hop in kept]
     for stage in usable:
         # An announcement may be old: a full stage is the last choice, but a choice.
         is_full = stage.kv_free_tokens < need_tokens or stage.kv_ram_free_tokens < need_ram_tokens
-        fixed_s = FULL_S if is_full else 0.0
         block_s = expected_block_s(stage, rows) + (ANEW_BLOCK_S if kept else 0.0)
-        within = [cut for cut in boundaries if stage.span.start <= cut <= stage.span.end]
-        for start, end in combinations(within, 2):
-            costs = spans[start].setdefault(stage.peer, [])
-            costs.append((end, fixed_s + (end - start) * block_s))
-    distance = Distances(snapshot, links, frozenset(hop.peer for hop in kept))
-    apart = {pair[1] for pair in broken}
-    if len(spans[0]) <= _MAX_FIRSTS:
-        apart |= spans[0].keys()
-    best: dict[int, dict[_Key, _Way]] = defaultdict(dict)
-    for boundary in boundaries:
-        arrived = sorted(best[boundary].values(), key=_cost) if boundary else [(0.0, ())]
-        for peer, costs in spans[boundary].items():
-            for cost, hops in _nearest(arrived, peer, distance, broken, apart):
-                first = hops[0].peer if hops else peer
-                for end, blocks_s in costs:
-                    total = cost + blocks_s
-                    if end == snapshot.num_blocks and hops:
-                        if (peer, first) in broken:
-                            continue  # the ring does not close
-                        total += distance.back(peer, first)
-                    key = (peer, first if first in apart else None)
-                    if key not in best[end] or total < best[end][key][0] - 1e-12:
-                        best[end][key] = (total, (*hops, Hop(peer, Span(boundary, end))))
-    found = best[snapshot.num_blocks] if snapshot.num_blocks else {}
-    if not found and kept:
+        offers.append(Offer(stage.peer, stage.span, block_s, FULL_S if is_full else 0.0))
+    distance = Distances(snapshot, link_s or {})
+    found = cheapest(
+        snapshot.num_blocks, sorted(offers, key=lambda offer: offer.peer), distance, broken
+    )
+    if found is None and kept:
         return find_route(
             snapshot,
             rows=rows,
@@ -121,48 +81,9 @@ def find_route(
             link_s=link_s,
             broken=broken,
         )
-    if not found:
+    if found is None:
         raise NoRoute(_explain(snapshot))
-    return Route(min(found.values(), key=_cost)[1])
-
-
-def _cost(way: _Way) -> float:
-    return round(way[0], 12)  # sums in another order differ in the last bits
-
-
-def _nearest(
-    arrived: Sequence[_Way],
-    peer: PeerId,
-    distance: Distances,
-    broken: frozenset[tuple[PeerId, PeerId]],
-    apart: set[PeerId],
-) -> Iterable[_Way]:
-    """The cheapest ways to get to `peer` from what was reached: one for each first stage `apart`.
-
-    Args:
-        arrived: Ways so far, the cheapest first.
-        peer: Where to go on.
-        distance: From stage to stage.
-        broken: Pairs that cannot be.
-        apart: First stages that matter for what comes later.
-    """
-    nearest: dict[PeerId | None, _Way] = {}
-    measured = distance.measured(peer)
-    have_common: set[PeerId | None] = set()
-    """Who has a way at the common distance: no dearer one at that distance can beat it."""
-    for cost, hops in arrived:
-        before = hops[-1].peer if hops else None
-        key = hops[0].peer if hops and hops[0].peer in apart else None
-        if key in have_common and before not in measured:
-            continue
-        if (before, peer) in broken or any(hop.peer == peer for hop in hops):
-            continue
-        way_s, is_common = distance.to(before, peer)
-        if is_common:
-            have_common.add(key)
-        if key not in nearest or cost + way_s < nearest[key][0] - 1e-12:
-            nearest[key] = (cost + way_s, hops)
-    return nearest.values()
+    return Route(found)
 
 
 def expected_block_s(stage: StageInfo, rows: int = 1) -> float:

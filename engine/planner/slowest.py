@@ -44,6 +44,6 @@ def parts(route: Route, snapshot: SwarmSnapshot, link_s: Mapping[PeerId, float])
         found.append(Part(hop.peer, None, len(hop.span) * expected_block_s(stage)))
         after = route.hops[(index + 1) % len(route.hops)].peer
         if after != hop.peer:
-            is_measured = hop.peer in distances.measured(after)
-            found.append(Part(hop.peer, after, distances.to(hop.peer, after)[0], is_measured))
+            is_measured = distances.measured_s(hop.peer, after) is not None
+            found.append(Part(hop.peer, after, distances.to(hop.peer, after), is_measured))
     return found

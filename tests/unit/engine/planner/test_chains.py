@@ -6,7 +6,7 @@ from engine.core.errors import NoRoute
 from engine.core.ids import PeerId
 from engine.core.kv_room import KvRoom
 from engine.core.snapshot import StageInfo
-from engine.planner.chains import find_chains
+from engine.planner.chains import disjoint_routes, share_out
 from engine.planner.routing import find_route
 from tests.support.builders import snapshot, stage_info
 
@@ -22,13 +22,9 @@ def stage(
 
 
 def rows(*stages: StageInfo, batch_size: int = 32, room: int = 10) -> dict[tuple[str, ...], int]:
-    chains = find_chains(
-        snapshot(4, *stages),
-        batch_size,
-        row_room=KvRoom(room, 0),
-        link_s=NEAR,
-        row_bytes=64,
-    )
+    swarm, row_room = snapshot(4, *stages), KvRoom(room, 0)
+    routes = disjoint_routes(swarm, batch_size, row_room=row_room, link_s=NEAR)
+    chains = share_out(routes, swarm, batch_size, row_room=row_room, link_s=NEAR, row_bytes=64)
     return {tuple(hop.peer for hop in chain.route.hops): chain.rows for chain in chains}
 
 
