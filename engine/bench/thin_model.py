@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save_file
 
+from engine.core.whole_file import write_whole
 from engine.models.layout import CONFIG, TOKENIZER, WEIGHTS
-from engine.models.storage import locked, require_free, write_atomically, writing
+from engine.models.storage import locked, require_free, writing
 
 NAME = "synthetic-thin"
 _GAIN = 1.6
@@ -194,4 +195,4 @@ def _byte_tokenizer() -> dict[str, Any]:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    write_atomically(path, json.dumps(value, indent=1, sort_keys=True).encode())
+    write_whole(path, json.dumps(value, indent=1, sort_keys=True).encode())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
 
 from engine.core.errors import ConfigError
+from engine.core.whole_file import write_whole
 from engine.localapi.running import read_token
 
 _TOKEN_BYTES = 32
@@ -37,14 +37,5 @@ def ensure_token(path: Path) -> str:
 
 def _create(path: Path) -> str:
     token = secrets.token_urlsafe(_TOKEN_BYTES)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with suppress(FileNotFoundError):
-        fresh.unlink()  # left behind by a process that was killed here and had our number
-    # The mode is given at creation: no moment in which others could open the file.
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    write_whole(path, f"{token}\n".encode("ascii"), 0o600)
     return token

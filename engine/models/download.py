@@ -17,7 +17,8 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined] # public, but 
 )
 
 from engine.core.errors import ModelCorrupt
-from engine.models.storage import sha256_of_file, sync_directory
+from engine.core.whole_file import sync_directory
+from engine.models.storage import sha256_of_file
 
 _log = logging.getLogger(__name__)
 

@@ -18,8 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.core.whole_file import write_whole
 from engine.models.layout import CONFIG, WEIGHTS
-from engine.models.storage import sha256_of_file, write_atomically
+from engine.models.storage import sha256_of_file
 
 _HF_NAMES_OF_BLOCK = (
     "input_layernorm",
@@ -169,12 +170,12 @@ def _write_tokenizer(gguf_file: Path, directories: Sequence[Path]) -> None:
         tokenizer.save_pretrained(scratch)
         for path in sorted(Path(scratch).iterdir()):
             for directory in directories:
-                write_atomically(directory / path.name, path.read_bytes())
+                write_whole(directory / path.name, path.read_bytes())
 
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     text = json.dumps(value, indent=2, sort_keys=True) + "\n"
-    write_atomically(path, text.encode())
+    write_whole(path, text.encode())
 
 
 class _SafetensorsWriter:

@@ -24,7 +24,8 @@ from huggingface_hub.errors import (
 from huggingface_hub.file_download import repo_folder_name
 
 from engine.core.errors import ModelNotFound, ModelUnavailable
-from engine.models.storage import sha256_of_file, write_atomically
+from engine.core.whole_file import write_whole
+from engine.models.storage import sha256_of_file
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ def find_listing(source: str, models_dir: Path) -> Listing:
             for name, file in listing.files.items()
         },
     }
-    write_atomically(_note_file(source, models_dir), json.dumps(note).encode())
+    write_whole(_note_file(source, models_dir), json.dumps(note).encode())
     return listing
 
 

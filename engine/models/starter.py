@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
 from engine.core.lifetime import death_signal
+from engine.core.whole_file import sync_directory, write_whole
 from engine.localapi.schema import Progress
 from engine.models.layout import Dtype, content_hash
 from engine.models.storage import (
@@ -23,8 +24,6 @@ from engine.models.storage import (
     require_free,
     sha256_of_file,
     stamp,
-    sync_directory,
-    write_atomically,
     writing,
 )
 
@@ -125,7 +124,7 @@ def _is_whole(directory: Path, *, verify: bool) -> bool:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
     if changed and os.access(directory, os.W_OK):
-        write_atomically(manifest_file, json.dumps(manifest, indent=2).encode())
+        write_whole(manifest_file, json.dumps(manifest, indent=2).encode())
     return True
 
 
@@ -166,7 +165,7 @@ def _write_manifest(directory: Path, sha256: dict[str, str]) -> None:
         size_bytes, mtime_ns = stamp(directory / name)
         files[name] = {"sha256": digest, "size": size_bytes, "mtime_ns": mtime_ns}
     manifest = {"version": _CONVERTER_VERSION, "gguf_sha256": _GGUF_SHA256, "files": files}
-    write_atomically(directory / _MANIFEST, json.dumps(manifest, indent=2).encode())
+    write_whole(directory / _MANIFEST, json.dumps(manifest, indent=2).encode())
 
 
 def _put_in_place(partial: Path, place: Path) -> None:

@@ -6,16 +6,15 @@ import contextlib
 import errno
 import hashlib
 import json
-import os
 import shutil
 import struct
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from filelock import FileLock
 
 from engine.core.errors import DiskFull, ModelCorrupt, ModelError
+from engine.core.whole_file import write_whole
 
 _MARGIN_BYTES = 64 << 20
 """Left free for everybody else."""
@@ -69,30 +68,6 @@ def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path):
         yield
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file whole: a reader, or a crash, finds the old or the new content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make renames in `directory` survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sha256_of_file(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
@@ -158,7 +133,7 @@ class HashCache:
         """Note the hash of the file as it is now; a lost note only costs hashing again."""
         entries = self._load()
         entries[str(path.resolve())] = [*stamp(path), sha256]
-        write_atomically(self._file, json.dumps(entries).encode())
+        write_whole(self._file, json.dumps(entries).encode())
 
     def _load(self) -> dict[str, list[int | str]]:
         try:

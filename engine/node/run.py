@@ -15,6 +15,7 @@ from engine.core.clock import SystemClock
 from engine.core.errors import ConfigError, WorkerFailed
 from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
+from engine.core.whole_file import write_whole
 from engine.http.chat_routes import ChatRoutes
 from engine.http.server import ApiServer, serve
 from engine.localapi.lock import engine_lock
@@ -182,10 +183,7 @@ def _say_ready(options: EngineOptions, server: ApiServer) -> None:
     line = ready.model_dump_json() + "\n"
     for path in (options.home.running_file, options.ready_file):
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_name(f".{path.name}.{os.getpid()}")
-            fresh.write_text(line, encoding="utf-8")
-            fresh.replace(path)
+            write_whole(path, line.encode())
     if options.ready_fd is not None:
         with os.fdopen(options.ready_fd, "w", encoding="utf-8") as file:
             file.write(line)

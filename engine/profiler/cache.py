@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from engine.core.errors import ResourceError
+from engine.core.whole_file import write_whole
 from engine.localapi.measurements import MeasuredProfile
 from engine.localapi.running import Home
-from engine.models.storage import write_atomically
 from engine.profiler.hardware import Hardware, hardware
 
 _logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def save(home: Home, profile: MeasuredProfile) -> None:
     """
     path = home.profile_file
     try:
-        write_atomically(path, profile.model_dump_json().encode())
+        write_whole(path, profile.model_dump_json().encode())
     except OSError as error:
         raise ResourceError(
             f"What was measured could not be kept in {path} ({error.strerror}); free some space "

@@ -7,8 +7,6 @@ record signatures are RSA: one key is both the peer's name and its signature.
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from hivemind.utils.crypto import RSAPrivateKey
 
 from engine.core.errors import ConfigError
 from engine.core.ids import PeerId
+from engine.core.whole_file import write_whole
 
 _PRIVATE_MODE = 0o600
 
@@ -94,17 +93,9 @@ def _parse(path: Path, data: bytes) -> Identity:
 def _create(path: Path) -> Identity:
     key = RSAPrivateKey()
     data = crypto_pb2.PrivateKey(key_type=crypto_pb2.RSA, data=key.to_bytes()).SerializeToString()
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, data, _PRIVATE_MODE)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ConfigError(
             f"The identity file {path} cannot be written ({error.strerror}); make room, or correct "
             "the folder's permissions."

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import os
 import re
 import secrets
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from engine.core.errors import ConfigError, InviteInvalid
+from engine.core.whole_file import write_whole
 from engine.swarm.addresses import is_bootstrap
 from engine.swarm.handshake import Membership
 
@@ -149,17 +149,9 @@ def save(path: Path, invite: Invite) -> None:
         ConfigError: It cannot be written.
     """
     mode = 0o644 if invite.key is None else 0o600
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(invite.text() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_whole(path, f"{invite.text()}\n".encode("ascii"), mode)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise ConfigError(
             f"The invite cannot be saved as {path} ({error.strerror}); make room, or correct the "
             "folder's permissions."

@@ -23,7 +23,7 @@ def test_reuse_computes_and_sends_less_for_the_same_tokens(tmp_path):
         env={**os.environ, "SHOAL_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert ended.returncode == 0, ended.stderr
     turn, rows = json.loads(ended.stdout)["cases"]

@@ -14,7 +14,7 @@ from tests.support.tiny_models import save_tiny
 
 pytestmark = [pytest.mark.end2end, pytest.mark.slow]
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 BATCH, NEW_TOKENS, HIDDEN = 2, 48, 64
 FRAME_BYTES = 36  # header; each row adds 24 and its id 4
 ROW_BYTES = 24 + 4
@@ -192,9 +192,9 @@ def test_an_interrupt_leaves_nothing_behind(model, environment):
         started = psutil.Process(process.pid).children(recursive=True)
         assert len(started) > 6  # two hosts, an engine with worker and p2pd, a client with p2pd
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 1
+        assert process.wait(60) == 1
         assert "Interrupted." in process.stderr.read()
-    _, alive = psutil.wait_procs(started, timeout=5)
+    _, alive = psutil.wait_procs(started, timeout=30)
     assert not alive
     assert not list(Path(environment["TMPDIR"]).glob("shoal-bench-*"))
 

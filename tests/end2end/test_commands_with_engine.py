@@ -55,7 +55,7 @@ def test_a_killed_command_takes_its_engine_with_it(tiny, tmp_path):
         family = [engine, *engine.children(recursive=True)]
         assert len(family) >= 3
         shoal.send_signal(signal.SIGKILL)
-        assert gone(family, 8) == []
+        assert gone(family, 30) == []
 
 
 def test_an_unknown_model_is_one_clear_sentence(tmp_path):
@@ -69,7 +69,7 @@ def test_an_unknown_model_is_one_clear_sentence(tmp_path):
     assert last.startswith("shoal: ")
     assert "no-such-model" in last
     assert "Traceback" not in done.stderr
-    eventually(lambda: find_running(Home.under(tmp_path)), lambda running: running is None, 5)
+    eventually(lambda: find_running(Home.under(tmp_path)), lambda running: running is None, 30)
 
 
 def _home_of(process: psutil.Process) -> str | None:

@@ -72,7 +72,7 @@ def test_interrupting_ends_everything_and_keeps_nothing(tmp_path):
     assert process.returncode == 1
     assert errors.splitlines()[-1] == "shoal: Interrupted."
     assert "Traceback" not in errors
-    assert gone(children, 5) == []
+    assert gone(children, 30) == []
     assert not Home.under(tmp_path).profile_file.exists()
 
 

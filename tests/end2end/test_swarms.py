@@ -102,21 +102,22 @@ async def test_answer_outlives_a_killed_engine_and_the_clients_own_network_proce
             expected = [event.id async for event in answer(client)]
             used = [hop.peer for hop in client.route().hops]
             engines = {engine.status()["peer_id"]: engine for engine in (one, two)}
+            (p2pd,) = [c for c in psutil.Process().children() if "p2pd" in c.name()]
             got = []
             async for event in answer(client):
                 got.append(event.id)
                 if len(got) == 15:
                     os.kill(engines[used[1]].process.pid, signal.SIGKILL)
-                if len(got) == 40:
-                    (p2pd,) = [c for c in psutil.Process().children() if "p2pd" in c.name()]
+                # Tokens may lie here that came before the kill: what counts is that it was mended.
+                if client.recoveries.seconds and p2pd.is_running():
                     p2pd.kill()
             assert got == expected
             assert len(client.recoveries.seconds) >= 2
 
 
 async def answer(client: Client) -> AsyncIterator[TokenEvent]:
-    """One greedy answer of 60 tokens."""
-    params = SamplingParams(max_new_tokens=60)
+    """One greedy answer, far longer than what may have been computed before it is read here."""
+    params = SamplingParams(max_new_tokens=200)
     async for _, event in client.generate([[5, 6, 7]], [params]):
         yield event
 

@@ -100,7 +100,7 @@ class LivingNode:
     files: Path | None = None
     """Where the blocks of a move are loaded from, if not where all are."""
 
-    async def serves(self, span: Span, within_s: float = 20.0) -> None:
+    async def serves(self, span: Span, within_s: float = 90.0) -> None:
         """Wait until it does."""
         await eventually(
             lambda: self.stage.phase is Phase.ONLINE and self.stage.order.span == span, within_s

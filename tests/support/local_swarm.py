@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.client.client import Client
@@ -89,8 +89,8 @@ class LocalSwarm:
         """There is nothing to wait for."""
         return self.snapshot()
 
-    async def add_stage(self, name: str, span: Span) -> LocalStage:
-        """Start a stage with a real worker."""
+    async def add_stage(self, name: str, span: Span, decides_as_on: str = "cpu") -> LocalStage:
+        """Start a stage with a real worker, whose handler decides as on such a device."""
         links = await self.node(name)
         handler = StageHandler(links, CLOCK, self._config, lambda: None)
         order = LoadOrder(
@@ -99,6 +99,7 @@ class LocalSwarm:
         worker = await WorkerProcess.start(
             order, on_progress=lambda done, total: None, on_open_failed=handler.open_failed
         )
+        order = replace(order, device=decides_as_on)
         serving = asyncio.create_task(handler.serve(worker, order))
         await asyncio.sleep(0)
         stage = LocalStage(links, handler, worker, order, serving, PeerId(name))

@@ -98,7 +98,7 @@ def real_engine(root: Path, *arguments: str, leased: bool = False) -> Iterator[R
             family = psutil.Process(process.pid).children(recursive=True)
         process.process.terminate()
         process.end()
-        assert gone(family, 6) == []
+        assert gone(family, 30) == []
 
 
 @contextlib.asynccontextmanager

@@ -65,7 +65,7 @@ async def ask_to_open(links: Links, *sequences: SequenceMessage) -> OpenReply:
         prefixes=PrefixUse.SHARED,
     )
     links.send(STAGE, message_frame(Kind.OPEN, request))
-    return await asyncio.wait_for(opened, 5)
+    return await asyncio.wait_for(opened, 20)
 
 
 def step(position: int, ids: list[int], *, session: int = SESSION, width: int = 0) -> Frame:
@@ -86,7 +86,7 @@ async def serves_others(swarm: LocalSwarm, name: str) -> bool:
 
 async def until_empty(swarm: LocalSwarm) -> None:
     """Wait for the end of every session at the stage."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while swarm.stages[0].handler.num_sessions:
             await asyncio.sleep(0.02)
 
@@ -125,4 +125,4 @@ class Asking:
 
     async def _ask(self, kind: Kind, message: Message) -> Frame:
         self._links.send(self._stage, message_frame(kind, message))
-        return await asyncio.wait_for(self._answers.get(), 5)
+        return await asyncio.wait_for(self._answers.get(), 20)

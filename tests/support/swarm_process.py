@@ -24,7 +24,7 @@ async def main() -> None:
     parser.add_argument("--identity", type=Path, required=True)
     parser.add_argument("--bootstrap", action="append", default=[])
     arguments = parser.parse_args()
-    config = SwarmConfig(heartbeat_s=0.3, dead_after_s=1.5)
+    config = SwarmConfig(heartbeat_s=0.3, dead_after_s=5.0)
     peer = await SwarmPeer.start(
         arguments.identity, tuple(arguments.bootstrap), config, listen=LOOPBACK
     )

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from engine.config import ClientConfig
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from tests.support.local_swarm import collect, local_swarm
-from tests.support.tiny_models import save_tiny
 
 PROMPTS = [[5 + index, 6, 7, *range(20, 20 + index)] for index in range(8)]
 PARAMS = [SamplingParams(max_new_tokens=30, temperature=index % 2, seed=3) for index in range(8)]
 ALONE = ClientConfig(reuse_prefixes=False)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory)
-    return directory
 
 
 async def test_batch_goes_over_two_chains_and_over_the_other_when_one_is_lost(tiny: Path) -> None:

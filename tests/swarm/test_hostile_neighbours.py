@@ -27,14 +27,6 @@ from engine.protocol.messages import (
 )
 from tests.support.local_swarm import FAST, collect, local_swarm
 from tests.support.strangers import CAPACITY, SESSION, STAGE
-from tests.support.tiny_models import save_tiny
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory)
-    return directory
 
 
 async def test_row_that_cannot_be_computed_ends_its_own_session_alone(tiny: Path) -> None:
@@ -59,14 +51,14 @@ async def test_row_that_cannot_be_computed_ends_its_own_session_alone(tiny: Path
         )
         request = OpenRequest(request=1, model_id="tiny@0", hops=hops, sequences=sequences)
         upstream.send(last.peer, message_frame(Kind.OPEN, request))
-        await asyncio.wait_for(opened.get(), 5)
+        await asyncio.wait_for(opened.get(), 20)
         hidden = np.ones((2, 64), np.float32)
         hidden[0] = np.nan
         rows = tuple(Row(SessionId(n), 0, 1, 0, RowFlags.SAMPLE) for n in (1, 2))
         ids = np.array([1, 1], np.int32)
         upstream.send(last.peer, Frame(Kind.STEP, hidden.tobytes(), rows, ids, Dtype.FLOAT32, 64))
-        assert parse(await asyncio.wait_for(failed.get(), 5), Failed).sessions == (1,)
-        answer = await asyncio.wait_for(tokens.get(), 5)
+        assert parse(await asyncio.wait_for(failed.get(), 20), Failed).sessions == (1,)
+        answer = await asyncio.wait_for(tokens.get(), 20)
         assert [row.session for row in answer.rows] == [2]
         assert not last.serving.done()
 
@@ -90,7 +82,7 @@ async def test_rows_behind_a_pass_that_failed_are_computed_after_it_has_been_tri
         )
         request = OpenRequest(request=1, model_id="tiny@0", hops=hops, sequences=sequences)
         upstream.send(last, message_frame(Kind.OPEN, request))
-        await asyncio.wait_for(answers.get(), 5)
+        await asyncio.wait_for(answers.get(), 20)
         hidden = np.ones((41, 64), np.float32)
         hidden[0] = np.nan
         # The long row takes two passes, and the first of them has the bad row too.
@@ -99,9 +91,9 @@ async def test_rows_behind_a_pass_that_failed_are_computed_after_it_has_been_tri
         )
         ids = np.ones(41, np.int32)
         upstream.send(last, Frame(Kind.STEP, hidden.tobytes(), rows, ids, Dtype.FLOAT32, 64))
-        assert parse(await asyncio.wait_for(answers.get(), 5), Failed).sessions == (1,)
+        assert parse(await asyncio.wait_for(answers.get(), 20), Failed).sessions == (1,)
         for position in (40, 41):
-            answer = await asyncio.wait_for(answers.get(), 5)
+            answer = await asyncio.wait_for(answers.get(), 20)
             assert answer.kind is Kind.TOKENS
             assert [(row.session, row.position) for row in answer.rows] == [(2, position)]
             step = (Row(SessionId(2), position, 1, 0, RowFlags.SAMPLE),)
@@ -132,16 +124,16 @@ async def test_rounded_rows_of_a_session_that_does_not_allow_them_drop_the_peer(
         hops = (HopMessage(peer="upstream", start=0, end=2), HopMessage(peer=STAGE, start=2, end=4))
         request = OpenRequest(request=1, model_id="tiny@0", hops=hops, sequences=(sequence,))
         upstream.send(STAGE, message_frame(Kind.OPEN, request))
-        await asyncio.wait_for(opened.get(), 5)
+        await asyncio.wait_for(opened.get(), 20)
         hidden = np.random.default_rng(0).normal(size=(4, 64)).astype(np.float32).tobytes()
         rows = (Row(SESSION, 0, 4, 0, RowFlags.SAMPLE),)
         ids = np.ones(4, np.int32)
         if allowed:
             honest = Frame(Kind.STEP, hidden, rows, ids, Dtype.FLOAT32, 64, Codec.BLOCKS8)
             upstream.send(STAGE, honest)
-            await asyncio.wait_for(tokens.get(), 5)
+            await asyncio.wait_for(tokens.get(), 20)
         upstream.send(STAGE, Frame(Kind.STEP, hidden, rows, ids, Dtype.FLOAT32, 64, Codec.ROWS8))
-        await asyncio.wait_for(lost.get(), 5)
+        await asyncio.wait_for(lost.get(), 20)
         assert "rounded" in swarm.stages[0].links.gate.ban_reason(PeerId("upstream"))
         assert tokens.empty()
 

@@ -29,15 +29,7 @@ from tests.support.strangers import (
     step,
     until_empty,
 )
-from tests.support.tiny_models import VOCAB_SIZE, save_tiny
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory)
-    return directory
-
+from tests.support.tiny_models import VOCAB_SIZE
 
 # One worker for all tests: starting it takes longer than any of them.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -117,7 +109,7 @@ async def test_peer_that_breaks_the_rules_is_dropped_and_others_are_served(
     lost = asyncio.Event()
     links.on_lost(lambda peer, reason: lost.set())
     links.send(STAGE, frame)
-    await asyncio.wait_for(lost.wait(), 5)
+    await asyncio.wait_for(lost.wait(), 20)
     assert await serves_others(swarm, f"honest-{name}")
 
 
@@ -132,7 +124,7 @@ async def test_gap_in_what_comes_round_the_ring_to_the_client_as_last_stage_is_n
             HopMessage(peer=STAGE, start=0, end=2), HopMessage(peer=both.local_peer, start=2, end=4)
         )
         both.send(STAGE, step(5, [1]))
-        assert parse(await asyncio.wait_for(notices.get(), 5), Notice).code == ROWS_MISSING
+        assert parse(await asyncio.wait_for(notices.get(), 20), Notice).code == ROWS_MISSING
         assert not swarm.stages[0].links.gate.ban_reason(both.local_peer)
 
 
@@ -145,7 +137,7 @@ async def test_ids_that_were_dropped_before_they_were_computed_name_nothing(
     tokens: asyncio.Queue[Frame] = asyncio.Queue()
     liar.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
     liar.send(STAGE, step(0, [1] * 64, session=session))
-    await asyncio.wait_for(tokens.get(), 5)
+    await asyncio.wait_for(tokens.get(), 20)
     claimed = [2] * 32
     hold = HoldRequest(request=1, attempt=1, sessions=(session,))
     for frame in (
@@ -167,7 +159,7 @@ async def test_peer_that_repeats_its_rows_cannot_fill_the_queue(swarm: LocalSwar
     links.on_lost(lambda peer, reason: lost.set())
     for _ in range(50):
         links.send(STAGE, step(0, [1] * CAPACITY))
-    await asyncio.wait_for(lost.wait(), 5)
+    await asyncio.wait_for(lost.wait(), 20)
     assert await serves_others(swarm, "honest-beside-flooding")
 
 
@@ -199,7 +191,7 @@ async def test_stranger_cannot_feed_or_close_the_session_of_another(swarm: Local
     thief.send(STAGE, step(0, [5]))
     await asyncio.sleep(0.2)
     owner.send(STAGE, step(0, [1, 2, 3]))
-    answer = await asyncio.wait_for(tokens.get(), 5)
+    answer = await asyncio.wait_for(tokens.get(), 20)
     assert [row.position for row in answer.rows] == [3]
     owner.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
 
@@ -210,5 +202,5 @@ async def test_rows_of_unknown_sessions_are_ignored(swarm: LocalSwarm) -> None:
     tokens: asyncio.Queue[Frame] = asyncio.Queue()
     links.on([Kind.TOKENS], lambda _, frame: tokens.put_nowait(frame))
     links.send(STAGE, step(0, [1]))
-    assert len((await asyncio.wait_for(tokens.get(), 5)).rows) == 1
+    assert len((await asyncio.wait_for(tokens.get(), 20)).rows) == 1
     links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))

@@ -25,7 +25,6 @@ from engine.protocol.messages import message_frame
 from engine.protocol.recovery import Notice
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
-from tests.support.tiny_models import save_tiny
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
 SPARE = PeerId("s3")
@@ -49,13 +48,6 @@ PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
 IMPATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=0.5, max_attempts=2)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory, max_position_embeddings=2048)
-    return directory
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -90,16 +82,20 @@ async def generate(
     params: list[SamplingParams] = PARAMS,
     into: list[list[TokenEvent]] | None = None,
 ) -> list[list[TokenEvent]]:
-    """Generate to the end; `disturb` is told how many tokens there are, after each."""
+    """Generate to the end; `disturb` is told after each token of the first answer how many it has.
+
+    Its prompt is the longest: the others decode, too, or are done, however fast this machine is.
+    """
     events: list[list[TokenEvent]] = [[] for _ in prompts] if into is None else into
     async for index, event in client.generate(prompts, params):
         events[index].append(event)
-        disturb(sum(map(len, events)))
+        if index == 0:
+            disturb(len(events[0]))
     return events
 
 
 def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
-    """Do it once there are `count` tokens."""
+    """Do it once the first answer has `count` tokens."""
 
     def disturb(tokens: int) -> None:
         if tokens == count:
@@ -138,7 +134,7 @@ def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
-@pytest.mark.parametrize("when", [12, 30])
+@pytest.mark.parametrize("when", [6, 15])
 async def test_stage_that_dies_while_decoding_is_replaced_and_it_alone_computes_again(
     swarm: LocalSwarm, undisturbed: list[list[TokenEvent]], index: int, when: int
 ) -> None:
@@ -149,7 +145,7 @@ async def test_stage_that_dies_while_decoding_is_replaced_and_it_alone_computes_
     once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
     survivors = [other for other in range(3) if other != index]
     assert all(counted.computed(other) <= once + 6 for other in survivors)
-    held = sum(map(len, PROMPTS)) - 2
+    held = len(PROMPTS[0]) + when - 1
     assert [counted.replayed(other) >= held for other in range(3)] == [
         other == index - 1 for other in range(3)
     ]
@@ -178,7 +174,8 @@ async def test_stage_that_dies_in_the_middle_of_a_prompt_is_replaced(
     await losing
     assert client.recoveries.stages_replaced == 1
     if index:
-        assert counted.computed(0) < len(LONG) + 64
+        under_way = 2 * 32  # two passes, whose results came too late to count
+        assert counted.computed(0) <= len(LONG) + 4 + under_way
 
 
 async def test_two_stages_die_at_once(
@@ -190,7 +187,7 @@ async def test_two_stages_die_at_once(
         swarm.vanish(swarm.stages[2].peer)
         lose(swarm, swarm.stages[1])
 
-    assert await generate(client, at(9, lose_two)) == undisturbed
+    assert await generate(client, at(5, lose_two)) == undisturbed
     assert links.hidden_bytes == 0
 
 
@@ -200,9 +197,9 @@ async def test_replacement_dies_too_and_the_first_one_returns(
     _, client = await newcomer(swarm, "again")
 
     def disturb(tokens: int) -> None:
-        if tokens == 5:
+        if tokens == 3:
             lose(swarm, swarm.stages[1])
-        elif tokens == 20:
+        elif tokens == 10:
             swarm.restore(swarm.stages[1].peer)
             swarm.vanish(SPARE)
 
@@ -221,7 +218,7 @@ async def test_link_that_breaks_though_nobody_died_is_opened_again_and_nobody_re
     def disturb(tokens: int) -> None:
         if tokens == 1:
             swarm.hidden = set()
-        if tokens % 8 == 3 and pairs:
+        if tokens % 4 == 2 and pairs:
             one, other = (PeerId(name) for name in pairs.pop())
             swarm.network.cut(one, other)
             swarm.network.heal(one, other)
@@ -242,7 +239,7 @@ async def test_two_stages_that_cannot_reach_each_other_are_led_around(
         swarm.network.cut(PeerId("s1"), PeerId("s2"))
         swarm.hidden = set()
 
-    assert await generate(client, at(6, part)) == undisturbed
+    assert await generate(client, at(3, part)) == undisturbed
     assert client.recoveries.stages_replaced == 1
 
 
@@ -255,7 +252,7 @@ async def test_link_that_swallows_everything_is_led_around(
         swarm.network.blackhole(PeerId("s0"), PeerId("s1"))
         swarm.hidden = set()
 
-    assert await generate(client, at(6, swallow)) == undisturbed
+    assert await generate(client, at(3, swallow)) == undisturbed
     assert client.recoveries.stages_replaced == 1
 
 
@@ -269,7 +266,7 @@ async def test_client_that_loses_all_its_links_goes_on_when_it_is_back(
         swarm.vanish(links.local_peer)
         asyncio.get_running_loop().call_later(1.0, swarm.restore, links.local_peer)
 
-    assert await generate(client, at(10, vanish)) == undisturbed
+    assert await generate(client, at(5, vanish)) == undisturbed
     assert client.recoveries.stages_replaced == 0
     once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
     assert counted.computed(1) < once + 2 * NEW_TOKENS
@@ -280,10 +277,10 @@ async def test_without_a_spare_the_finished_part_is_delivered_and_the_error_says
 ) -> None:
     _, client = await newcomer(swarm, "alone", IMPATIENT)
     events: list[list[TokenEvent]] = [[], []]
-    disturb = at(12, lambda: swarm.vanish(swarm.stages[1].peer))
+    disturb = at(6, lambda: swarm.vanish(swarm.stages[1].peer))
     with pytest.raises(EngineError, match=r"cannot be reached|have just failed"):
         await generate(client, disturb, into=events)
-    assert sum(map(len, events)) >= 12
+    assert len(events[0]) >= 6
     for got, whole in zip(events, undisturbed, strict=True):
         assert got == whole[: len(got)]
 
@@ -298,7 +295,7 @@ async def test_without_a_spare_the_answer_goes_on_when_the_stage_returns(
         swarm.vanish(swarm.stages[1].peer)
         asyncio.get_running_loop().call_later(1.5, swarm.restore, swarm.stages[1].peer)
 
-    assert await generate(client, at(12, vanish)) == undisturbed
+    assert await generate(client, at(6, vanish)) == undisturbed
     once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
     assert all(counted.computed(index) <= once + 16 for index in range(3))
 
@@ -329,8 +326,8 @@ async def test_stage_that_wants_to_leave_is_let_go_by_who_waits_for_other_blocks
         swarm.vanish(gone.peer)
         swarm.hidden = {SPARE, gone.peer}
 
-    answer = asyncio.create_task(generate(client, at(12, vanish), into=events))
-    while sum(map(len, events)) < 12:
+    answer = asyncio.create_task(generate(client, at(6, vanish), into=events))
+    while len(events[0]) < 6:
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.5)
     leaver.state = StageState.DRAINING
@@ -347,7 +344,7 @@ async def test_stage_that_wants_to_leave_is_let_go_by_who_waits_for_other_blocks
 async def test_stage_that_hangs_without_losing_its_links_is_replaced(
     swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
 ) -> None:
-    hasty = PATIENT.model_copy(update={"step_timeout_s": 1.5})
+    hasty = PATIENT.model_copy(update={"step_timeout_s": 3.0})
     _, client = await newcomer(swarm, "hanging", hasty)
     worker = swarm.stages[1].worker.pid
 
@@ -356,7 +353,7 @@ async def test_stage_that_hangs_without_losing_its_links_is_replaced(
         swarm.hidden = set()
 
     try:
-        assert await generate(client, at(10, hang)) == undisturbed
+        assert await generate(client, at(5, hang)) == undisturbed
     finally:
         os.kill(worker, signal.SIGCONT)
     assert client.recoveries.stages_replaced == 1
@@ -370,7 +367,7 @@ async def test_stage_without_a_record_lets_the_one_before_it_compute_again(
         swarm.hidden = {SPARE}
         _, client = await newcomer(swarm, "forgetful")
         counted = Counted(swarm)
-        assert await generate(client, at(9, lambda: lose(swarm, swarm.stages[2]))) == undisturbed
+        assert await generate(client, at(5, lambda: lose(swarm, swarm.stages[2]))) == undisturbed
         assert [counted.replayed(index) for index in range(4)] == [0, 0, 0, 0]
         once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
         assert counted.computed(0) > once + sum(map(len, PROMPTS)) - 6
@@ -388,12 +385,12 @@ async def test_stage_without_a_record_lets_the_one_before_it_compute_again(
         left_at: list[int] = []
 
         def disturb(tokens: int) -> None:
-            at(9, drain)(tokens)
+            at(5, drain)(tokens)
             if drained and drained[0].done():
                 left_at.append(tokens)
 
         assert await generate(client, disturb) == undisturbed
-        assert left_at[0] < 2 * NEW_TOKENS
+        assert left_at[0] < NEW_TOKENS
         await drained[0]
 
         # One that nobody can take the place of serves until all have ended.
@@ -401,7 +398,7 @@ async def test_stage_without_a_record_lets_the_one_before_it_compute_again(
         _, client = await newcomer(swarm, "stays")
         last = swarm.stages[3].handler
         assert await generate(
-            client, at(9, lambda: drained.append(asyncio.create_task(last.drain())))
+            client, at(5, lambda: drained.append(asyncio.create_task(last.drain())))
         ) == (undisturbed)
         await drained[1]
         assert client.recoveries.stages_replaced == 0
@@ -436,6 +433,6 @@ async def test_stage_can_tell_nothing_of_peers_that_it_has_no_link_to(swarm: Loc
         )
         liar.links.send(PeerId("not to be misled"), message_frame(Kind.NOTICE, notice))
 
-    events = await generate(client, at(5, lie))
+    events = await generate(client, at(3, lie))
     assert [len(each) for each in events] == [NEW_TOKENS, NEW_TOKENS]
     assert not client.recoveries.seconds

@@ -24,7 +24,6 @@ from engine.planner.rebalance import Move
 from engine.planner.routing import uncovered
 from tests.support.living_swarm import LivingNode, LivingSwarm, begin, living_swarm
 from tests.support.swarm import eventually
-from tests.support.tiny_models import save_tiny
 
 NEW_TOKENS = 900
 PROMPTS = [list(range(20, 60)), [5, 6, 7]]
@@ -32,13 +31,6 @@ PARAMS = [
     SamplingParams(max_new_tokens=NEW_TOKENS),
     SamplingParams(max_new_tokens=NEW_TOKENS, temperature=1.0, seed=11),
 ]
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory, max_position_embeddings=1024)
-    return directory
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +121,7 @@ async def test_blocks_that_nobody_else_serves_are_not_given_up_and_a_pause_ends_
 
     whole.has_room = True
     moving = asyncio.create_task(whole.balancer.consider(whole.stage))
-    await eventually(lambda: len(whole.handler._servings) == 2, 20)
+    await eventually(lambda: len(whole.handler._servings) == 2, 90)
     await whole.stage.pause("Paused.", finish_first=False)
     with pytest.raises(EnginePaused):
         await moving

@@ -18,7 +18,6 @@ from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from tests.support.local_swarm import LocalSwarm, local_swarm
 from tests.support.stages import prompts as random_prompts
-from tests.support.tiny_models import save_tiny
 
 TWO = (Span(0, 2), Span(2, 4))
 GREEDY = SamplingParams(max_new_tokens=8)
@@ -33,13 +32,6 @@ PENALISED = SamplingParams(
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory, max_position_embeddings=2048)
-    return directory
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -252,22 +244,19 @@ async def test_chat_that_leaves_no_room_for_a_copy_is_still_reused(
     )
 
 
-async def test_in_pages_a_chat_that_leaves_no_room_for_a_copy_is_computed_again(
-    two: LocalSwarm, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = [stage.handler._servings.announced.table for stage in two.stages]  # type: ignore[union-attr]
-    for table in tables:
-        monkeypatch.setattr(
-            table, "in_pages", True
-        )  # what only a GPU has, for what is decided here
-    words = prompt(200, seed=21)
-    for tokens, reused in ((2048 - 201, 0), (512, 192)):
-        await ask(client, [words])
-        long = SamplingParams(max_new_tokens=tokens)
-        with Counted(two) as again:
+async def test_on_a_gpu_a_chat_that_leaves_no_room_for_a_copy_is_computed_again(tiny: Path) -> None:
+    # 2048 tokens of this model. A GPU's KV lies in pages, which cannot become another session's.
+    config = StageConfig(kv_budget_bytes=2 << 20, max_batch_tokens=64)
+    async with local_swarm(tiny, config=config) as swarm:
+        await swarm.add_stage("s0", Span(0, 4), decides_as_on="cuda")
+        client = await swarm.add_client()
+        words = prompt(200, seed=21)
+        for tokens, reused in ((2048 - 201, 0), (512, 192)):
+            await ask(client, [words])
+            long = SamplingParams(max_new_tokens=tokens)
             async with contextlib.aclosing(client.generate([[*words, 3]], [long])) as generation:
-                await anext(generation)
-        assert again.reused == [reused, reused]
+                _, event = await anext(generation)
+            assert event.reused_tokens == reused
 
 
 async def test_kept_prefixes_stay_within_their_share(two: LocalSwarm, client: Client) -> None:

@@ -11,10 +11,11 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from engine.core.errors import DiskFull, ModelCorrupt, ModelError, ModelNotFound
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
+from engine.core.whole_file import write_whole
 from engine.localapi.schema import Progress
 from engine.models.layout import FAMILIES, ModelFiles, read_spec
 from engine.models.sources import fetch_weights, resolve
-from engine.models.storage import require_free, write_atomically, writing
+from engine.models.storage import require_free, writing
 from tests.support.tiny_models import Family, save_tiny
 
 
@@ -215,12 +216,4 @@ def test_full_disk_is_translated(tmp_path: Path) -> None:
 def test_folder_that_is_not_ours_is_explained(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ModelError, match="may not write"), writing(tmp_path):
-        write_atomically(tmp_path / "x", b"")
-
-
-def test_failed_replacement_keeps_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    target = tmp_path / "note"
-    target.mkdir()  # a directory cannot be replaced by a file
-    with pytest.raises(OSError, match="directory"):
-        write_atomically(target, b"new")
-    assert [path.name for path in tmp_path.iterdir()] == ["note"]
+        write_whole(tmp_path / "x", b"")
