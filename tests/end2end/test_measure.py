@@ -66,7 +66,7 @@ def test_interrupting_ends_everything_and_keeps_nothing(tmp_path):
         try:
             children = eventually(psutil.Process(process.pid).children, bool, 30)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 1
