@@ -24,6 +24,7 @@ class Icon(StrEnum):
     SERVING = "serving"
     IDLE = "idle"
     PAUSED = "paused"
+    YIELDING = "yielding"
     STARTING = "starting"
     DRAINING = "draining"
     OFFLINE = "offline"
@@ -192,12 +193,20 @@ def _status_words(status: EngineStatus, now: datetime, tr: Tr) -> tuple[Icon, st
             headline = tr("Paused {end}").format(end=end_of_pause(status.until, now, tr))
             says_the_same = status.reason.rstrip(".").casefold() == headline.casefold()
             return Icon.PAUSED, headline, "" if says_the_same else status.reason
+        case EngineState.YIELDING:
+            return Icon.YIELDING, _yielding(status, now, tr), status.reason
         case EngineState.OFFLINE:
             return Icon.OFFLINE, tr("Offline: no connection to the swarm"), status.reason
         case EngineState.ERROR:
             return Icon.ERROR, tr("Shoal cannot serve"), status.reason
         case _:
             assert_never(status.state)
+
+
+def _yielding(status: EngineStatus, now: datetime, tr: Tr) -> str:
+    if status.until is None:
+        return tr("Yielding to you for now")
+    return tr("Yielding {end}").format(end=end_of_pause(status.until, now, tr))
 
 
 def _held(verb: str, status: EngineStatus, tr: Tr) -> str:

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from engine.core.errors import ConfigError
 from engine.core.generation import Lossy
 from engine.core.kv_room import KvDtype
+from engine.core.schedule import WeeklySchedule
 
 
 class _Branch(BaseModel):
@@ -28,8 +29,8 @@ class ModelConfig(_Branch):
     """`starter`, a local directory, or a Hub id."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """`auto`: float32 on a CPU, bfloat16 on CUDA."""
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[0-9]+)?)$")
-    """`auto`, `cpu`, `cuda`, `cuda:1` …"""
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[0-9]+)?|GPU-[0-9a-fA-F-]+)$")
+    """`auto`, `cpu`, `cuda`, `cuda:1`, or a GPU's UUID as `nvidia-smi -L` shows it."""
 
 
 class StageEmulation(_Branch):
@@ -125,6 +126,36 @@ class SwarmConfig(_Branch):
     faults: LinkFaults = LinkFaults()
 
 
+class GuestConfig(_Branch):
+    """When the stage yields to the machine's own user; see `engine.policy`."""
+
+    schedule: tuple[str, ...] = ()
+    """Hours in which the node gives to its swarm, such as `mon-fri 18:00-08:00` and `sat,sun`;
+    empty: always."""
+    on_battery: bool = False
+    """Give to the swarm while the computer runs on its battery."""
+    on_metered: bool = False
+    """Give to the swarm over a connection that costs by the byte."""
+    user_idle_s: float = Field(default=0.0, ge=0, le=86400)
+    """Give to the swarm only when nobody has touched the computer for so long; 0: always."""
+    exclusive_programs: tuple[str, ...] = ()
+    """The stage yields while one of these programs runs, such as `blender` or `game.exe`."""
+    to_games: bool = True
+    """The stage yields to GameMode, and to full-screen programs that use the GPU."""
+    gpu_free_bytes: int = Field(default=256 << 20, ge=0)
+    """The stage yields when less GPU memory than this is free; 0: never."""
+    gpu_max_c: float = Field(default=90.0, ge=0, le=120)
+    """The stage lets a GPU cool down that is hotter; 0: never."""
+    quiet_s: float = Field(default=60.0, ge=0, le=86400)
+    """How long a reason to yield must be gone before the stage runs again."""
+
+    @field_validator("schedule")
+    @classmethod
+    def _check_schedule(cls, lines: tuple[str, ...]) -> tuple[str, ...]:
+        WeeklySchedule.parse(lines)
+        return lines
+
+
 class ClientConfig(_Branch):
     """Generating through the swarm."""
 
@@ -171,6 +202,7 @@ class Config(_Branch):
     model: ModelConfig = ModelConfig()
     stage: StageConfig = StageConfig()
     swarm: SwarmConfig = SwarmConfig()
+    guest: GuestConfig = GuestConfig()
     client: ClientConfig = ClientConfig()
     api: ApiConfig = ApiConfig()
 

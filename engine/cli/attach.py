@@ -153,6 +153,8 @@ def _wait_for_route(
                 return states
             if status.state is EngineState.ERROR:
                 raise EngineFailed(status.reason or "The engine cannot run; see its log.")
+            if status.state is EngineState.YIELDING:
+                raise EngineFailed(f"{status.reason} Try again later, or change the settings.")
             if status.state in (EngineState.PAUSED, EngineState.DRAINING):
                 raise EngineFailed(f"{status.reason or 'The engine is paused.'} (`shoal resume`)")
             now_s = time.monotonic()

@@ -21,14 +21,22 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         parents=[everywhere],
         help="stop giving: the stage leaves and its memory is free",
         description="Stop giving: the stage leaves the swarm, its worker ends and its memory is "
-        "free. Without --for it stays so until `shoal resume`.",
+        "free. Without --for and --until-tomorrow it stays so until `shoal resume`, also when the "
+        "engine starts anew.",
     )
     pause.add_argument(
         "--finish", action="store_true", help="let running sessions end first (within a limit)"
     )
     pause.add_argument(
+        "--everything",
+        action="store_true",
+        help="leave the swarm too: no requests of your own, no relaying, no traffic at all",
+    )
+    end = pause.add_mutually_exclusive_group()
+    end.add_argument(
         "--for", type=duration_s, metavar="TIME", dest="seconds", help="resume after 30m, 1h …"
     )
+    end.add_argument("--until-tomorrow", action="store_true", help="resume at 6 in the morning")
     pause.add_argument("--json", action="store_true", help="print the status as JSON")
     pause.set_defaults(run=_pause)
     resume = commands.add_parser(
@@ -39,7 +47,12 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
 
 
 def _pause(args: argparse.Namespace) -> int:
-    body = {"finish_first": args.finish, "seconds": args.seconds}
+    body = {
+        "scope": "everything" if args.everything else "stage",
+        "finish_first": args.finish,
+        "seconds": args.seconds,
+        "until_tomorrow": args.until_tomorrow,
+    }
     return _send("pause", {key: value for key, value in body.items() if value is not None}, args)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from engine.cli.attach import running_engine
 from engine.cli.commands import Commands
@@ -48,7 +48,8 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
     state = status.state + (f": {status.reason}" if status.reason else "")
     if status.until is not None:
         until = datetime.fromtimestamp(status.until, tz=UTC).astimezone()
-        state += f" (until {until:%H:%M})"
+        day = "" if until - datetime.now(tz=UTC) < timedelta(hours=12) else "%A, "
+        state += f" (until {until.strftime(f'{day}%H:%M')})"
     rows = [("State", state), *(("Notice", notice) for notice in status.notices)]
     if status.progress is not None:
         rows.append(("Progress", f"{status.progress.what}: {shown_progress(status.progress)}"))

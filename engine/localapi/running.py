@@ -65,6 +65,11 @@ class Home:
         return self.data_dir / "api-token"
 
     @property
+    def pause_file(self) -> Path:
+        """The person's pause, while there is one; it outlives the engine."""
+        return self.data_dir / "pause.json"
+
+    @property
     def models_dir(self) -> Path:
         """Converted and downloaded models; `SHOAL_MODELS` moves it, so that nodes can share it."""
         shared = os.environ.get("SHOAL_MODELS")

@@ -25,9 +25,9 @@ Errors have OpenAI's shape on every endpoint: `{"error": {"message", "type", "pa
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from engine.core.reach import LinkPath, Reach
 from engine.localapi.measurements import MeasuredProfile
@@ -53,11 +53,17 @@ class EngineState(StrEnum):
     DRAINING = "draining"
     """No new sessions; running ones finish, then the engine pauses."""
     PAUSED = "paused"
-    """The worker is gone and nothing is announced."""
+    """The person has paused it: the worker is gone and nothing is announced."""
+    YIELDING = "yielding"
+    """The same, for the machine's own user, by the rules in the settings; it ends by itself."""
     OFFLINE = "offline"
     """The swarm cannot be reached; the engine keeps trying."""
     ERROR = "error"
     """The stage cannot run; `reason` says what to do."""
+
+
+PauseScope = Literal["stage", "everything"]
+"""The stage alone, so that own requests and relaying go on, or all traffic."""
 
 
 class Progress(_Answer):
@@ -102,7 +108,11 @@ class EngineStatus(_Answer):
     reason: str = ""
     """One sentence for a person; empty while serving or idle."""
     until: float | None = None
-    """Unix time at which the state ends by itself; None: when the person says so."""
+    """Unix time at which the state ends by itself, as far as that is known."""
+    paused: PauseScope | None = None
+    """What the person has paused, also while it drains."""
+    yielding_to: str | None = None
+    """Why the engine yields, in one word (`engine.policy.causes.Kind`)."""
     notices: tuple[str, ...] = ()
     """What the person should know of this start, a sentence each: a damaged file was put aside."""
     span: tuple[int, int] | None = None
@@ -165,12 +175,21 @@ class EngineEvent(_Answer):
 
 
 class PauseRequest(_Request):
-    """Pause the stage."""
+    """Pause. Without `seconds` and `until_tomorrow` only the person resumes."""
 
+    scope: PauseScope = "stage"
     finish_first: bool = False
     """Let running sessions end (up to the engine's limit) before the worker goes."""
     seconds: float | None = Field(default=None, gt=0, le=366 * 86400)
-    """Resume by itself after this long; None: only the person resumes."""
+    """Resume by itself after this long."""
+    until_tomorrow: bool = False
+    """Resume by itself at 6 in the morning."""
+
+    @model_validator(mode="after")
+    def _check_end(self) -> Self:
+        if self.seconds is not None and self.until_tomorrow:
+            raise ValueError("seconds and until_tomorrow contradict each other")
+        return self
 
 
 class SwarmCreateRequest(_Request):

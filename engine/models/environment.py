@@ -10,4 +10,6 @@ COMPUTE_ENVIRONMENT: Final = {
     # Products of every number of rows have a kernel of their own, of a third of a megabyte; by
     # default 1024 are kept.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
+    # GPUs are counted as their driver counts them, and not by guessed speed.
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import runpy
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import psutil
 from engine.config import ModelConfig, StageConfig
 from engine.core.errors import ConfigError
 from engine.core.model_spec import ModelSpec
-from engine.profiler.gpus import gpus
+from engine.profiler.gpus import Gpu, bare, gpus
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
 
 DTYPES = {"float32": Dtype.FLOAT32, "bfloat16": Dtype.BFLOAT16, "float16": Dtype.FLOAT16}
@@ -29,6 +30,8 @@ class Compute:
     dtype_name: Literal["float32", "bfloat16", "float16"]
     memory_bytes: int
     """Free memory there now."""
+    gpu_uuid: str | None = None
+    """Which GPU it is; None: a CPU."""
 
     @property
     def dtype(self) -> Dtype:
@@ -55,7 +58,8 @@ class Compute:
         free_ram_bytes = psutil.virtual_memory().available * MEMORY_SHARE
         if self.device == "cpu":
             return device_bytes + stage.kv_budget_bytes + ram_bytes <= free_ram_bytes
-        free_bytes = (_gpu_free_bytes(self.device) or 0) * MEMORY_SHARE
+        gpu = _gpu_at(self.device)
+        free_bytes = 0 if gpu is None else gpu[1].memory_free_bytes * MEMORY_SHARE
         return device_bytes <= free_bytes and ram_bytes <= free_ram_bytes
 
 
@@ -65,29 +69,60 @@ def choose(config: ModelConfig) -> Compute:
     Raises:
         ConfigError: CUDA was asked for and is not there.
     """
-    gpu_bytes = _gpu_free_bytes(config.device) if config.device != "cpu" else None
-    if gpu_bytes is None and config.device.startswith("cuda"):
+    found = None if config.device == "cpu" else _gpu_at(config.device)
+    if found is None and config.device not in ("auto", "cpu"):
         raise ConfigError(
-            "The settings ask for a CUDA GPU, but no NVIDIA driver answers; install the driver "
-            "or set device to cpu."
+            f"The settings ask for the GPU {config.device}, but no NVIDIA driver answers for it; "
+            "install the driver, or set model.device to another GPU or to cpu."
         )
-    device = config.device
-    if device == "auto":
-        device = "cuda" if gpu_bytes is not None and _torch_has_cuda() else "cpu"
     # bf16 matrix products on a CPU without special units are slower than fp32.
-    usual: Literal["float32", "bfloat16"] = "float32" if device == "cpu" else "bfloat16"
-    dtype = usual if config.dtype == "auto" else config.dtype
-    if device == "cpu" or gpu_bytes is None:
-        return Compute(device, dtype, psutil.virtual_memory().available)
-    return Compute(device, dtype, gpu_bytes)
+    if found is None or (config.device == "auto" and not _torch_has_cuda()):
+        dtype = "float32" if config.dtype == "auto" else config.dtype
+        return Compute("cpu", dtype, psutil.virtual_memory().available)
+    device, gpu = found
+    dtype = "bfloat16" if config.dtype == "auto" else config.dtype
+    # In a part of a GPU (MIG) the whole one's processes and memory are not ours to judge by.
+    uuid = None if _is_partitioned() else gpu.uuid
+    return Compute(device, dtype, gpu.memory_free_bytes, uuid)
 
 
-def _gpu_free_bytes(device: str) -> int | None:
-    """Free memory of a GPU (`auto`, `cuda`: the first), asked without creating a CUDA context."""
-    number, found = device.partition(":")[2] or "0", gpus()
-    if not number.isdecimal() or int(number) >= len(found):
+def _gpu_at(device: str) -> tuple[str, Gpu] | None:
+    """A GPU (`auto`, `cuda`: the first; `cuda:1`, or a UUID) and torch's name of it."""
+    found = _visible()
+    if device.startswith("GPU-"):
+        for number, gpu in enumerate(found):
+            if bare(gpu.uuid) == bare(device):
+                return f"cuda:{number}", gpu
         return None
-    return found[int(number)].memory_free_bytes
+    number = int(device.partition(":")[2] or 0)
+    name = "cuda" if device == "auto" else device
+    return (name, found[number]) if number < len(found) else None
+
+
+def _visible() -> tuple[Gpu, ...]:
+    """The GPUs that CUDA may use, in the order in which our processes count them."""
+    found, named = gpus(), os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None or _is_partitioned():
+        return found
+    visible: list[Gpu] = []
+    for name in filter(None, map(str.strip, named.split(","))):
+        is_number = name.isdecimal()
+        gpu = next(
+            (
+                gpu
+                for number, gpu in enumerate(found)
+                if (number == int(name) if is_number else gpu.uuid.startswith(name))
+            ),
+            None,
+        )
+        if gpu is None:
+            break  # CUDA looks no further either
+        visible.append(gpu)
+    return tuple(visible)
+
+
+def _is_partitioned() -> bool:
+    return "MIG-" in os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
 
 def _torch_has_cuda() -> bool:

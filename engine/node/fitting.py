@@ -57,6 +57,7 @@ class Fitting:
             span=span,
             dtype=self.compute.dtype,
             device=self.compute.device,
+            gpu_uuid=self.compute.gpu_uuid,
             threads=config.threads,
             region_bytes=config.max_batch_tokens * spec.hidden_size * widest,
             kv_dtype=config.kv_dtype,

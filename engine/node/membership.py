@@ -33,7 +33,7 @@ from engine.node.herald import Herald
 from engine.node.own_speed import block_times
 from engine.node.stage_runner import StageRunner
 from engine.node.view import View
-from engine.profiler.metered import Metered
+from engine.probes.metered import Metered
 from engine.profiler.network import Prober
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder

@@ -29,10 +29,15 @@ from engine.localapi.schema import (
 from engine.models.tokenizer import ChatTokenizer
 from engine.node import founding
 from engine.node.compute import Compute
+from engine.node.guest import Facts, Guest
 from engine.node.measuring import measure_network
 from engine.node.membership import Membership, Serving
+from engine.node.resting import Parts, Resting
 from engine.node.stage_runner import StageRunner
 from engine.node.status import Trouble, describe, state_of
+from engine.probes.gpu import GpuProbe
+from engine.probes.reader import Reader
+from engine.probes.senses import senses
 from engine.profiler.cache import cached
 from engine.swarm import invites
 from engine.swarm.invites import Invite
@@ -46,7 +51,6 @@ FIRST_LEASE_S = 60.0
 """A leased engine whose owner never comes, because it was killed meanwhile, ends after this."""
 LEASE_GRACE_S = 1.0
 """A leased engine outlives its last lease by this: a reload of the window is no reason to end."""
-PAUSE_TEXT = "Paused until you resume."
 
 
 class Node:
@@ -72,11 +76,9 @@ class Node:
         self._life: asyncio.Task[None] | None = None
         self._switching = asyncio.Lock()
         self._trouble: Trouble | None = None
-        self._pause_reason = ""
-        self._pausing = asyncio.Lock()
-        self._resume_timer: asyncio.TimerHandle | None = None
-        self._resume_unix_s: float | None = None
-        self._resuming: asyncio.Task[None] | None = None
+        parts = Parts(self._stage, self._look_no_more, self._leave, self._come_back)
+        self._resting = Resting(home, clock, parts, self._notify)
+        self._guest: asyncio.Task[None] | None = None
         self._watchers: set[asyncio.Event] = set()
         self._is_spread = False
         """Started with `--stages`: the other engines here count on our blocks and our swarm."""
@@ -93,7 +95,14 @@ class Node:
 
     def start(self) -> None:
         """Begin to join, prepare and serve; `status` tells how it goes."""
-        self._begin_life(None)
+        self._resting.start()
+        if not self._resting.leaves:
+            self._begin_life(None)
+        if self._config.stage.enabled:
+            gpu = None if self._compute.gpu_uuid is None else GpuProbe(self._compute.gpu_uuid)
+            reader = Reader(senses(), gpu, self._clock)
+            guest = Guest(reader, self._facts, self._resting.obey, self._wake)
+            self._guest = asyncio.create_task(guest.run(), name="guest")
         # The API answers before this, so the owner may have come, or gone, already.
         if self._leased and self._leases == 0 and self._lease_timer is None:
             loop = asyncio.get_running_loop()
@@ -116,9 +125,12 @@ class Node:
         """Leave the swarm and end the worker."""
         self.ended.set()
         self._notify()
-        for timer in (self._resume_timer, self._lease_timer):
-            if timer is not None:
-                timer.cancel()
+        self._resting.close()
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+        if self._guest is not None:
+            self._guest.cancel()
+            await asyncio.wait({self._guest})
         await self._end_life()
 
     async def _live(self, membership: Membership, joined: asyncio.Future[None] | None) -> None:
@@ -129,7 +141,7 @@ class Node:
                     self._set_trouble(None)
                     if joined is not None and not joined.done():
                         joined.set_result(None)
-                    await membership.run(peer_and_links, lambda: self._pause_reason)
+                    await membership.run(peer_and_links, lambda: self._resting.reason)
             except PeerError as error:
                 state, text = EngineState.OFFLINE, str(error)
                 failure: EngineError = error
@@ -166,10 +178,9 @@ class Node:
         return describe(
             self._membership,
             self._trouble,
-            self._pause_reason,
+            self._resting.now(),
             api_url=self.api_url,
             leased=self._leased,
-            resume_unix_s=self._resume_unix_s,
             tokens_used=self._tokens_used,
         ).model_copy(update={"notices": self.notices})
 
@@ -220,47 +231,47 @@ class Node:
         self.ended.set()
         self._notify()
 
-    # Pause ----------------------------------------------------------------------------------
+    # Rest -----------------------------------------------------------------------------------
 
     async def pause(self, request: PauseRequest) -> None:
         """See `Backend`."""
-        if not self._config.stage.enabled:
+        if not self._config.stage.enabled and request.scope == "stage":
             raise ConfigError("This engine holds no blocks, so there is nothing to pause.")
-        async with self._pausing:  # what was asked last shall hold
-            self._set_resume_timer(request.seconds)
-            self._pause_reason = PAUSE_TEXT if request.seconds is None else "Paused for a while."
-            await self._membership.look_no_more()
-            stage = self._stage()
-            if stage is not None:
-                await stage.pause(self._pause_reason, finish_first=request.finish_first)
-        self._notify()
+        await self._resting.pause(request)
 
     async def resume(self) -> None:
         """See `Backend`."""
-        async with self._pausing:
-            self._set_resume_timer(None)
-            self._pause_reason = ""
-            stage = self._stage()
-            if stage is not None:
-                await stage.resume()
-        self._notify()
+        await self._resting.resume()
 
     def _stage(self) -> StageRunner | None:
-        """Our stage; None while the model is being prepared, or when we hold no blocks."""
         serving = self._membership.serving
         return None if serving is None else serving.stage
 
-    def _set_resume_timer(self, seconds: float | None) -> None:
-        if self._resume_timer is not None:
-            self._resume_timer.cancel()
-        self._resume_timer, self._resume_unix_s = None, None
-        if seconds is not None:
-            loop = asyncio.get_running_loop()
-            self._resume_timer = loop.call_later(seconds, self._resume_by_itself)
-            self._resume_unix_s = self._clock.unix_s() + seconds
+    async def _look_no_more(self) -> None:
+        await self._membership.look_no_more()
 
-    def _resume_by_itself(self) -> None:
-        self._resuming = asyncio.create_task(self.resume(), name="resume")
+    async def _leave(self) -> None:
+        async with self._switching:
+            await self._end_life()
+            self._set_trouble(None)
+
+    async def _come_back(self) -> None:
+        async with self._switching:
+            self._membership = self._new_membership(self._membership.invite)
+            self._begin_life(None)
+
+    async def _wake(self) -> None:
+        if self._compute.device != "cpu":
+            await self._resting.begin_again()
+
+    def _facts(self) -> Facts:
+        stage, config = self._stage(), self._config
+        return Facts(
+            config.guest,
+            config.swarm.metered,
+            worker_pid=None if stage is None else stage.worker_pid,
+            in_swarm=self._membership.invite is not None,
+        )
 
     # Swarms ---------------------------------------------------------------------------------
 
@@ -304,6 +315,8 @@ class Node:
                 "This engine was started with --stages, which is a swarm of its own; start it "
                 "without to found, join or leave another."
             )
+        if self._resting.leaves:
+            raise EnginePaused("Everything is paused; resume before you change swarms.")
         async with self._switching:
             old = self._membership.invite
             await self._end_life()
@@ -349,10 +362,8 @@ class Node:
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """See `Backend`."""
         serving = self._serving()
-        if serving.client.route() is None and self._pause_reason:
-            raise EnginePaused(
-                "Shoal is paused and no other node serves the whole model; resume to go on."
-            )
+        if serving.client.route() is None and (reason := self._resting.reason):
+            raise EnginePaused(f"{reason} No other node serves the whole model.")
         generation = serving.client.generate(prompts, params, prefixes, lossy)
         async with contextlib.aclosing(generation) as events:
             async for event in events:
@@ -362,6 +373,6 @@ class Node:
     def _serving(self) -> Serving:
         serving = self._membership.serving
         if serving is None:
-            state, reason = state_of(self._membership, self._trouble, self._pause_reason)
+            state, reason = state_of(self._membership, self._trouble, self._resting.now())
             raise ResourceError(f"Shoal is not ready ({state.value}): {reason}")
         return serving

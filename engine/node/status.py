@@ -12,6 +12,7 @@ from engine.core.plans import Hop
 from engine.core.snapshot import StageState
 from engine.localapi.schema import EngineState, EngineStatus, LinkStatus, PipelineStage
 from engine.node.membership import Membership, Serving
+from engine.node.resting import Rest
 from engine.node.stage_runner import Phase, StageRunner
 from engine.planner.slowest import Part, parts
 from engine.swarm.links import Links
@@ -23,20 +24,21 @@ Trouble = tuple[EngineState, str]
 def describe(
     membership: Membership,
     trouble: Trouble | None,
-    pause_reason: str,
+    rest: Rest | None,
     *,
     api_url: str,
     leased: bool,
-    resume_unix_s: float | None,
     tokens_used: int,
 ) -> EngineStatus:
-    """Collect the status from the parts that own it; `pause_reason` is empty when not paused."""
+    """Collect the status from the parts that own it; `rest` says why the stage rests, if it does."""
     serving, joined, invite = membership.serving, membership.joined, membership.invite
-    state, reason = state_of(membership, trouble, pause_reason)
+    state, reason = state_of(membership, trouble, rest)
     common = EngineStatus(
         state=state,
         reason=reason,
-        until=resume_unix_s,
+        until=None if rest is None else rest.until_unix_s,
+        paused=None if rest is None else rest.paused,
+        yielding_to=None if rest is None else rest.yielding_to,
         tokens_used=tokens_used,
         swarm=None if invite is None else invite.name,
         private=invite is not None and invite.key is not None,
@@ -81,7 +83,7 @@ def describe(
 
 
 def state_of(
-    membership: Membership, trouble: Trouble | None, pause_reason: str
+    membership: Membership, trouble: Trouble | None, rest: Rest | None
 ) -> tuple[EngineState, str]:
     """The state and its reason, a sentence; empty when all is well."""
     if trouble is not None:
@@ -90,9 +92,7 @@ def state_of(
     if serving is None:
         # Preparing goes on meanwhile, but nothing is given until the person resumes.
         return (
-            (EngineState.PAUSED, pause_reason)
-            if pause_reason
-            else (EngineState.STARTING, membership.doing)
+            (EngineState.STARTING, membership.doing) if rest is None else (rest.state, rest.reason)
         )
     offset_s = _clock_offset_s(membership)
     if offset_s is not None and abs(offset_s) > membership.config.swarm.max_clock_offset_s:
@@ -110,6 +110,8 @@ def state_of(
         case Phase.DRAINING:
             return EngineState.DRAINING, stage.reason
         case Phase.PAUSED:
+            if rest is not None:
+                return rest.state, rest.reason
             return EngineState.PAUSED, stage.reason
         case Phase.FAILED:
             return EngineState.ERROR, stage.reason

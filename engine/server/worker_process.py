@@ -52,6 +52,8 @@ class LoadOrder:
     """0: torch's own choice."""
     region_bytes: int
     """Size of each shared region: the hidden states of the largest forward pass."""
+    gpu_uuid: str | None = None
+    """The one GPU that the worker may see; None: it sees what we do."""
     kv_dtype: KvDtype = "auto"
     kv_budget_bytes: int = 1 << 30
     """Where the blocks compute."""
@@ -145,7 +147,7 @@ class WorkerProcess:
                 *(str(n) for n in (theirs.fileno(), regions.fd, order.region_bytes, os.getpid())),
                 pass_fds=(theirs.fileno(), regions.fd),
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**COMPUTE_ENVIRONMENT, **os.environ},
+                env={**COMPUTE_ENVIRONMENT, **os.environ, **_only(order.gpu_uuid)},
             )
         except BaseException as error:
             link.close()
@@ -164,7 +166,7 @@ class WorkerProcess:
                     "spec": dataclasses.asdict(order.spec),
                     "span": (order.span.start, order.span.end),
                     "dtype": int(order.dtype),
-                    "device": order.device,
+                    "device": "cuda" if order.gpu_uuid else order.device,
                     "threads": order.threads,
                     "kv_dtype": order.kv_dtype,
                     "kv_budget_bytes": order.kv_budget_bytes,
@@ -327,3 +329,8 @@ def _sampled(entry: Any) -> Sampled:
         else TokenLogprobs(logprobs[0], tuple((int(i), float(p)) for i, p in logprobs[1])),
         None if finish is None else FinishReason(finish),
     )
+
+
+def _only(gpu_uuid: str | None) -> dict[str, str]:
+    """Hides the other GPUs, on which CUDA might otherwise leave a context."""
+    return {} if gpu_uuid is None else {"CUDA_VISIBLE_DEVICES": gpu_uuid}

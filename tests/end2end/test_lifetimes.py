@@ -127,7 +127,7 @@ def test_pause_gives_the_memory_back_and_resume_serves_again(tiny: str, tmp_path
         assert not psutil.pid_exists(worker_pid)
         assert (status["state"], status["worker_rss_bytes"], status["until"]) == ("paused", 0, None)
         assert status["reason"] == "Paused until you resume."
-        with pytest.raises(ApiFailed, match="Shoal is paused"):
+        with pytest.raises(ApiFailed, match="Paused until you resume"):
             engine.complete("Hello")
         engine.api.call("POST", "/shoal/v1/resume")
         engine.wait_state("idle")

@@ -51,6 +51,7 @@ def told(**fields: Any) -> tuple[Message, ...]:
         ),
         ({"state": "idle"}, Icon.IDLE, "Ready with all 30 blocks of SmolLM2-135M-Instruct"),
         ({"state": "paused"}, Icon.PAUSED, "Paused until you resume"),
+        ({"state": "yielding"}, Icon.YIELDING, "Yielding to you for now"),
         ({"state": "draining", "sessions": 2}, Icon.DRAINING, "Finishing 2 sessions, then pausing"),
         ({"state": "draining", "sessions": 1}, Icon.DRAINING, "Finishing 1 session, then pausing"),
         ({"state": "offline"}, Icon.OFFLINE, "Offline: no connection to the swarm"),

@@ -76,10 +76,24 @@ def test_a_gpu_holds_the_kv_of_the_old_blocks_already_but_ram_does_not(monkeypat
     assert not here.has_room(starter_spec(), stage_with(6, 7), 3)
 
 
+def test_a_gpu_is_found_by_its_uuid_among_those_that_may_be_seen(monkeypatch):
+    monkeypatch.setattr(compute, "gpus", lambda: GPUS)
+    chosen = compute.choose(ModelConfig(device="GPU-1"))
+    assert (chosen.device, chosen.gpu_uuid) == ("cuda:1", "GPU-1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    chosen = compute.choose(ModelConfig(device="GPU-1"))
+    assert (chosen.device, chosen.gpu_uuid) == ("cuda:0", "GPU-1")
+    assert compute.choose(ModelConfig(device="cuda")).gpu_uuid == "GPU-1"
+    with pytest.raises(ConfigError, match="GPU-0"):
+        compute.choose(ModelConfig(device="GPU-0"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1,GPU-0")
+    assert compute.choose(ModelConfig(device="GPU-0")).device == "cuda:1"
+
+
 def test_choosing_loads_no_torch_even_beside_a_gpu():
     code = (
         "import sys; from engine.config import ModelConfig; from engine.node import compute;"
-        "compute.gpus = lambda: [type('Gpu', (), {'memory_free_bytes': 1 << 30})];"
+        "compute.gpus = lambda: [type('Gpu', (), {'memory_free_bytes': 1 << 30, 'uuid': 'GPU-1'})];"
         "print(compute.choose(ModelConfig()).device); sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -4,14 +4,12 @@ import math
 
 import pytest
 
-from engine.core.clock import SystemClock
 from engine.core.ids import PeerId
 from engine.localapi.measurements import PeerMeasurement
 from engine.node.measuring import own_downlink, own_uplink
 from engine.profiler.arrivals import Arrivals, mean_rate
 from engine.profiler.budget import ProbeBudget
 from engine.profiler.growth import Growth
-from engine.profiler.metered import Metered
 from engine.protocol.probes import MAX_TRAIN_BYTES, Filler, Phase
 from tests.support.measured import quantity
 
@@ -81,25 +79,6 @@ def test_a_peer_has_a_budget_that_fills_up_again_and_so_have_all_together():
     assert budget.take(peer, MAX_TRAIN_BYTES, 300.0)
     crowd = [budget.take(PeerId(f"p{n}"), MAX_TRAIN_BYTES, 300.0) for n in range(100)]
     assert 10 < sum(crowd) < 20
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [("u 1", True), ("u 2", False), ("u 3", True), ("u 4", False), ("u 0", None), ("junk", None)],
-)
-async def test_networkmanager_is_believed(tmp_path, monkeypatch, answer, expected):
-    program = tmp_path / "busctl"
-    program.write_text(f"#!/bin/sh\necho '{answer}'\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert await Metered("auto", SystemClock()).ask() is expected
-
-
-async def test_without_networkmanager_nobody_knows_unless_the_person_says(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert await Metered("auto", SystemClock()).ask() is None
-    assert await Metered("yes", SystemClock()).ask() is True
-    assert await Metered("no", SystemClock()).ask() is False
 
 
 def peers(*rates: tuple[float, float]) -> list[PeerMeasurement]:

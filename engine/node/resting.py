@@ -1,0 +1,208 @@
+"""Why the node rests: because the person says so, else because the machine's user comes first."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from engine.core.clock import Clock
+from engine.localapi.running import Home
+from engine.localapi.schema import EngineState, PauseRequest, PauseScope
+from engine.node import pauses
+from engine.node.pauses import Pause
+from engine.node.stage_runner import Phase, StageRunner
+from engine.policy.causes import Kind
+from engine.policy.yielding import Decision
+
+_logger = logging.getLogger(__name__)
+
+_DRAINED_CHECK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What the person sees of it."""
+
+    state: EngineState
+    reason: str
+    until_unix_s: float | None
+    paused: PauseScope | None = None
+    yielding_to: Kind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What rests, in the hands of the node."""
+
+    stage: Callable[[], StageRunner | None]
+    """Our stage; None while the model is being prepared, or when we hold no blocks."""
+    look_no_more: Callable[[], Awaitable[None]]
+    """Measure and announce nothing, if we were about to."""
+    leave: Callable[[], Awaitable[None]]
+    """Leave the swarm."""
+    come_back: Callable[[], Awaitable[None]]
+    """Join it again."""
+
+
+class Resting:
+    """The person's pause and the policy's yield, one at a time carried out.
+
+    Args:
+        home: Keeps the pause.
+        clock: The time.
+        parts: What rests.
+        on_change: Called when what `shoal status` shows has changed.
+    """
+
+    def __init__(
+        self, home: Home, clock: Clock, parts: Parts, on_change: Callable[[], None]
+    ) -> None:
+        self._home = home
+        self._clock = clock
+        self._parts = parts
+        self._on_change = on_change
+        self._pause: Pause | None = pauses.load(home.pause_file, clock.unix_s())
+        self._decision = Decision(runs=True)
+        self._changing = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._resuming: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
+        """Leaves the swarm once the stage has drained."""
+        self._has_left = self.leaves
+
+    def start(self) -> None:
+        """Let a pause that an earlier engine has left end when it shall."""
+        self._set_timer()
+
+    def close(self) -> None:
+        """Let nothing end any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._leaving is not None:
+            self._leaving.cancel()
+
+    def now(self) -> Rest | None:
+        """Why the stage rests, or shall; None: it does not."""
+        pause, decision = self._pause, self._decision
+        if pause is not None:
+            return Rest(EngineState.PAUSED, pause.reason, pause.until_unix_s, paused=pause.scope)
+        if not decision.runs:
+            return Rest(
+                EngineState.YIELDING,
+                decision.reason,
+                decision.until_unix_s,
+                yielding_to=decision.kind,
+            )
+        return None
+
+    @property
+    def reason(self) -> str:
+        """The same as a sentence; empty when it does not rest."""
+        rest = self.now()
+        return "" if rest is None else rest.reason
+
+    @property
+    def leaves(self) -> bool:
+        """Everything is paused, so that we shall be in no swarm."""
+        return self._pause is not None and self._pause.scope == "everything"
+
+    async def pause(self, request: PauseRequest) -> None:
+        """Rest because the person says so; returns when the worker is gone, or drains.
+
+        Raises:
+            ConfigError: The pause cannot be kept.
+        """
+        async with self._changing:  # what was asked last shall hold
+            pause = Pause.asked(request, self._clock.unix_s())
+            await asyncio.to_thread(pauses.save, self._home.pause_file, pause)
+            self._pause = pause
+            self._set_timer()
+            if self._has_left and not self.leaves:
+                await self._come_back()  # the stage begins as paused
+            elif not self._has_left:
+                await self._rest_stage(finish_first=request.finish_first)
+                if self.leaves:
+                    await self._leave()
+        self._on_change()
+
+    async def resume(self) -> None:
+        """End the person's pause; the stage runs again unless it yields."""
+        async with self._changing:
+            await asyncio.to_thread(pauses.save, self._home.pause_file, None)
+            self._pause = None
+            self._set_timer()
+            if self._has_left:
+                await self._come_back()
+            elif self._decision.runs:
+                await self._run_stage()
+            else:
+                await self._rest_stage(finish_first=False)
+        self._on_change()
+
+    async def obey(self, decision: Decision) -> None:
+        """Yield, or run again, as the policy says; the person's pause stays what it is."""
+        async with self._changing:
+            before, self._decision = self._decision, decision
+            if decision.runs is not before.runs:
+                _logger.info("%s", decision.reason or "The stage runs again.")
+                if not decision.runs:
+                    await self._rest_stage(finish_first=False)
+                elif self._pause is None:
+                    await self._run_stage()
+        if decision != before:
+            self._on_change()
+
+    async def begin_again(self) -> None:
+        """End the worker and start another one, if one runs now."""
+        async with self._changing:
+            stage = self._parts.stage()
+            if stage is not None and self.now() is None:
+                await stage.pause("The stage is starting again.", finish_first=False)
+                await stage.resume()
+        self._on_change()
+
+    async def _rest_stage(self, *, finish_first: bool) -> None:
+        await self._parts.look_no_more()
+        stage = self._parts.stage()
+        if stage is not None and stage.phase is not Phase.PAUSED:
+            await stage.pause(self.reason, finish_first=finish_first)
+
+    async def _leave(self) -> None:
+        """Leave the swarm, at once or when the stage has drained."""
+        stage = self._parts.stage()
+        if stage is not None and stage.phase is Phase.DRAINING:
+            self._leaving = asyncio.create_task(self._leave_drained(stage), name="leave")
+            return
+        self._has_left = True
+        await self._parts.leave()
+
+    async def _leave_drained(self, stage: StageRunner) -> None:
+        while stage.phase is Phase.DRAINING:  # noqa: ASYNC110 - the stage has no event for that
+            await asyncio.sleep(_DRAINED_CHECK_S)
+        async with self._changing:
+            if self.leaves and stage is self._parts.stage():
+                await self._leave()
+        self._on_change()
+
+    async def _come_back(self) -> None:
+        self._has_left = False
+        await self._parts.come_back()
+
+    async def _run_stage(self) -> None:
+        stage = self._parts.stage()
+        if stage is not None:
+            await stage.resume()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._pause is not None and self._pause.until_unix_s is not None:
+            left_s = max(0.0, self._pause.until_unix_s - self._clock.unix_s())
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(left_s, self._resume_by_itself)
+
+    def _resume_by_itself(self) -> None:
+        self._resuming = asyncio.create_task(self.resume(), name="resume")

@@ -1,0 +1,94 @@
+"""A guest gives way within seconds, comes back when it is quiet, and forgets no pause."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.localapi.client import ApiFailed
+from tests.support.real_engine import RealEngine, real_engine
+from tests.support.tiny_models import save_tiny
+
+pytestmark = pytest.mark.end2end
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("tiny")
+    save_tiny("llama", directory, max_position_embeddings=512)
+    return str(directory)
+
+
+def pause(engine: RealEngine, **fields: object) -> dict[str, object]:
+    return engine.api.call("POST", "/shoal/v1/pause", fields)
+
+
+def resume(engine: RealEngine) -> dict[str, object]:
+    return engine.api.call("POST", "/shoal/v1/resume")
+
+
+def test_an_exclusive_program_gets_the_machine_within_five_seconds(
+    tiny: str, tmp_path: Path
+) -> None:
+    game = tmp_path / "shoal-test-game"
+    shutil.copy(str(shutil.which("sleep")), game)
+    rules = ["--set", 'guest.exclusive_programs=["shoal-test-game"]', "--set", "guest.quiet_s=3"]
+    with real_engine(tmp_path / "home", "--model", tiny, *rules) as engine:
+        worker = engine.wait_state("idle")["worker_pid"]
+        with subprocess.Popen([game, "60"]) as program:
+            began_s = time.monotonic()
+            status = engine.wait_state("yielding", timeout_s=10)
+            assert time.monotonic() - began_s < 5
+            assert status["reason"] == "Yielding to shoal-test-game, which is running."
+            assert (status["until"], status["yielding_to"]) == (None, "program")
+            engine.wait(lambda s: s["worker_pid"] is None, timeout_s=5)
+            assert not psutil.pid_exists(worker)
+            with pytest.raises(ApiFailed, match="shoal-test-game"):
+                engine.complete("Hello")
+            # The person's pause is on top of it, and stays when the program has ended.
+            assert pause(engine)["state"] == "paused"
+            assert resume(engine)["state"] == "yielding"
+            program.kill()
+        assert engine.wait(lambda s: s["until"] is not None, timeout_s=10)["state"] == "yielding"
+        engine.wait_state("idle")
+        assert engine.complete("Hello")["choices"]
+
+
+def test_a_pause_outlives_the_engine_until_the_person_resumes(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        pause(engine, finish_first=True)
+        engine.wait_state("paused")
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        status = engine.wait(lambda s: s["model"] is not None)
+        assert (status["state"], status["paused"], status["until"]) == ("paused", "stage", None)
+        assert status["worker_pid"] is None
+        resume(engine)
+        engine.wait_state("idle")
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+
+
+def test_everything_paused_means_no_process_but_the_engine(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        status = pause(engine, scope="everything", until_tomorrow=True)
+        assert (status["state"], status["paused"]) == ("paused", "everything")
+        assert status["until"] is not None
+        assert len(engine.family()) == 1  # neither libp2p nor a worker
+        with pytest.raises(ApiFailed, match="Everything is paused"):
+            engine.complete("Hello")
+        with pytest.raises(ApiFailed, match="Everything is paused"):
+            engine.api.call("POST", "/shoal/v1/swarm/leave")
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        assert engine.status()["paused"] == "everything"
+        assert len(engine.family()) == 1
+        assert pause(engine)["paused"] == "stage"  # back in the swarm, the stage alone rests
+        assert engine.wait(lambda s: s["model"] is not None)["state"] == "paused"
+        assert resume(engine)["paused"] is None
+        engine.wait_state("idle")
