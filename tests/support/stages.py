@@ -20,6 +20,7 @@ from engine.core.sampling_params import SamplingParams
 from engine.models.layout import read_spec
 from engine.protocol.frames import Row, RowFlags
 from engine.server.stage import Sampled, Stage, StageOutput
+from tests.support.tiny_models import FAMILIES, save_tiny
 
 CPU = torch.device("cpu")
 ENDLESS = SamplingParams(max_new_tokens=10_000)
@@ -145,6 +146,18 @@ class Reference:
         ]
 
 
+def agreement(chain: Chain, reference: Reference, several: Sequence[Sequence[int]]) -> float:
+    """The share of prompts after which both find the same token best."""
+    for session, prompt in enumerate(several):
+        chain.open(session, len(prompt))
+    sampled = chain.step(*[(session, 0, prompt) for session, prompt in enumerate(several)])
+    agreed = [
+        token.id == int(reference.logits(prompt)[-1].argmax())
+        for token, prompt in zip(sampled, several, strict=True)
+    ]
+    return sum(agreed) / len(agreed)
+
+
 def prompts(*lengths: int, seed: int = 0, vocab_size: int = 512) -> list[list[int]]:
     """Random prompts of these lengths."""
     rng = np.random.default_rng(seed)
@@ -157,3 +170,18 @@ def edit_config(directory: Path, **changes: Any) -> Path:
     config = {**json.loads(path.read_text()), **changes}
     path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
     return directory
+
+
+def save_families(folder: Path) -> dict[str, Path]:
+    """A tiny model of each family, and again with a narrow sliding window of those that have any."""
+    made = {family: save_tiny(family, folder / family) for family in FAMILIES}
+    made["mistral, window"] = edit_config(save_tiny("mistral", folder / "window"), sliding_window=7)
+    for family in ("qwen2", "qwen3"):
+        made[f"{family}, window"] = edit_config(
+            save_tiny(family, folder / f"{family}-window"),
+            use_sliding_window=True,
+            sliding_window=7,
+            max_window_layers=2,
+            layer_types=None,
+        )
+    return made

@@ -11,8 +11,8 @@ import torch
 from engine.core.ids import SessionId
 from engine.core.plans import Span
 from engine.protocol.frames import Row
-from tests.support.stages import ENDLESS, Chain, edit_config, prompts, stage
-from tests.support.tiny_models import FAMILIES, save_tiny
+from tests.support.stages import ENDLESS, Chain, prompts, save_families, stage
+from tests.support.tiny_models import FAMILIES
 
 NEW_TOKENS = 16
 MIXED = prompts(1, 5, 17, 33)
@@ -23,18 +23,7 @@ SHARES = [0.0, 0.3, 0.7, 1.0]
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("models")
-    made = {family: save_tiny(family, folder / family) for family in FAMILIES}
-    made["mistral, window"] = edit_config(save_tiny("mistral", folder / "window"), sliding_window=7)
-    for family in ("qwen2", "qwen3"):
-        made[f"{family}, window"] = edit_config(
-            save_tiny(family, folder / f"{family}-window"),
-            use_sliding_window=True,
-            sliding_window=7,
-            max_window_layers=2,
-            layer_types=None,
-        )
-    return made
+    return save_families(tmp_path_factory.mktemp("models"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

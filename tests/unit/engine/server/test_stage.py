@@ -19,7 +19,16 @@ from engine.core.ids import SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Row, RowFlags
-from tests.support.stages import ENDLESS, Chain, Reference, edit_config, prompts, stage
+from tests.support.stages import (
+    ENDLESS,
+    Chain,
+    Reference,
+    agreement,
+    edit_config,
+    prompts,
+    save_families,
+    stage,
+)
 from tests.support.tiny_models import FAMILIES, Family, save_tiny
 
 CUTS = [(), (2,), (1, 3)]
@@ -31,17 +40,8 @@ MIXED = prompts(1, 5, 17, 33)
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every family, with heads tied and untied, and the two kinds of sliding windows."""
     folder = tmp_path_factory.mktemp("models")
-    made = {family: save_tiny(family, folder / family) for family in FAMILIES}
+    made = save_families(folder)
     made["llama, tied"] = save_tiny("llama", folder / "tied", tie=True)
-    made["mistral, window"] = edit_config(save_tiny("mistral", folder / "window"), sliding_window=7)
-    for family in ("qwen2", "qwen3"):
-        made[f"{family}, window"] = edit_config(
-            save_tiny(family, folder / f"{family}-window"),
-            use_sliding_window=True,
-            sliding_window=7,
-            max_window_layers=2,
-            layer_types=None,
-        )
     made["llama, rope llama3"] = edit_config(
         save_tiny("llama", folder / "rope"),
         rope_parameters={
@@ -92,15 +92,7 @@ def test_types_that_onednn_does_not_multiply_take_the_plain_way_to_the_same_answ
 def test_bfloat16_mostly_picks_float32s_tokens(models: dict[str, Path], family: Family) -> None:
     chain = Chain(models[family], (2,), dtype=torch.bfloat16)
     reference = Reference(models[family])
-    several = prompts(*[24] * 20)
-    for session, prompt in enumerate(several):
-        chain.open(session, len(prompt))
-    sampled = chain.step(*[(session, 0, prompt) for session, prompt in enumerate(several)])
-    agreed = sum(
-        token.id == int(reference.logits(prompt)[-1].argmax())
-        for token, prompt in zip(sampled, several, strict=True)
-    )
-    assert agreed >= 0.6 * len(several)
+    assert agreement(chain, reference, prompts(*[24] * 20)) >= 0.6
 
 
 def test_the_windows_of_these_models_are_narrow_enough_to_matter(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.support.stages import Chain, Reference, edit_config, prompts
+from tests.support.stages import Chain, Reference, agreement, edit_config, prompts
 from tests.support.tiny_models import FAMILIES, Family, save_tiny
 
 NEW_TOKENS = 32
@@ -60,15 +60,7 @@ def test_eight_bit_tokens_mostly_agree_with_float32(tmp_path: Path, share: float
     directory = save_tiny("llama", tmp_path / "model")
     chain = Chain(directory, device=torch.device("cuda"), kv_dtype="8bit", kv_offload=share)
     reference = Reference(directory)
-    several = prompts(*[24] * 20)
-    for session, prompt in enumerate(several):
-        chain.open(session, len(prompt))
-    sampled = chain.step(*[(session, 0, prompt) for session, prompt in enumerate(several)])
-    agreed = sum(
-        token.id == int(reference.logits(prompt)[-1].argmax())
-        for token, prompt in zip(sampled, several, strict=True)
-    )
-    assert agreed >= 0.8 * len(several)
+    assert agreement(chain, reference, prompts(*[24] * 20)) >= 0.8
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
