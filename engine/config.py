@@ -8,9 +8,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
 from engine.core.errors import ConfigError
 from engine.core.generation import Lossy
@@ -19,7 +26,7 @@ from engine.core.schedule import WeeklySchedule
 
 
 class _Branch(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class ModelConfig(_Branch):
@@ -27,6 +34,10 @@ class ModelConfig(_Branch):
 
     source: str = "starter"
     """`starter`, a local directory, or a Hub id."""
+    folder: str = ""
+    """Where models are kept; empty: the usual place. `SHOAL_MODELS` comes first."""
+    proxy: str = Field(default="", pattern=r"^((https?|socks5h?)://\S+)?$")
+    """For downloads, such as `http://proxy:3128`; empty: what the environment says."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """`auto`: float32 on a CPU, bfloat16 on CUDA."""
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[0-9]+)?|GPU-[0-9a-fA-F-]+)$")
@@ -77,6 +88,9 @@ class StageConfig(_Branch):
     """Compute threads of the worker; 0: all cores we may use."""
     emulate: StageEmulation | None = None
 
+
+MIN_RATE_BYTES_PER_S = 16_000
+"""Below it, links would seem dead."""
 
 CodecMode = Literal["auto", "raw", "lossless"]
 
@@ -156,6 +170,32 @@ class GuestConfig(_Branch):
         return lines
 
 
+def _no_crumb(bytes_per_s: float) -> float:
+    if 0 < bytes_per_s < MIN_RATE_BYTES_PER_S:
+        raise ValueError(f"it must be 0 (unlimited) or at least {MIN_RATE_BYTES_PER_S}")
+    return bytes_per_s
+
+
+Rate = Annotated[float, Field(ge=0), AfterValidator(_no_crumb)]
+
+
+class LimitsConfig(_Branch):
+    """What the node may take of its machine at most; 0: what it finds free."""
+
+    uplink_bytes_per_s: Rate = 0.0
+    """For all links together; while it is set, the node does not relay for others."""
+    downlink_bytes_per_s: Rate = 0.0
+    """The same for what comes in, downloads of models included."""
+    gpu_memory_bytes: int = Field(default=0, ge=0)
+    """GPU memory for blocks, KV caches and all else."""
+    ram_bytes: int = Field(default=0, ge=0)
+    """RAM for blocks and KV caches (where a CPU computes), and all else."""
+    models_bytes: int = Field(default=0, ge=0)
+    """Disk space for models."""
+    disk_free_bytes: int = Field(default=1 << 30, ge=0)
+    """Downloads leave so much of the disk free."""
+
+
 class ClientConfig(_Branch):
     """Generating through the swarm."""
 
@@ -202,6 +242,7 @@ class Config(_Branch):
     model: ModelConfig = ModelConfig()
     stage: StageConfig = StageConfig()
     swarm: SwarmConfig = SwarmConfig()
+    limits: LimitsConfig = LimitsConfig()
     guest: GuestConfig = GuestConfig()
     client: ClientConfig = ClientConfig()
     api: ApiConfig = ApiConfig()
@@ -209,6 +250,20 @@ class Config(_Branch):
 
 Overrides = Mapping[str, Mapping[str, object]]
 """Branch → field → value, as the command line gives them."""
+
+
+class SettingInvalid(ConfigError):
+    """A setting that does not exist or is out of range.
+
+    Attributes:
+        field: Its name, `branch.field`.
+    """
+
+    code = "setting_invalid"
+
+    def __init__(self, message: str, field: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 def load(settings_file: Path, overrides: Overrides | None = None) -> Config:
@@ -219,11 +274,22 @@ def load(settings_file: Path, overrides: Overrides | None = None) -> Config:
     """
     try:
         text = settings_file.read_text(encoding="utf-8") if settings_file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(settings_file, error) from error
+    return parse(text, settings_file, overrides)
+
+
+def parse(text: str, settings_file: Path, overrides: Overrides | None = None) -> Config:
+    """The settings that `text`, the contents of `settings_file`, stands for; see `load`.
+
+    Raises:
+        ConfigError: It is not TOML.
+        SettingInvalid: A field is unknown or out of range.
+    """
+    try:
         tree = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(
-            f"The settings in {settings_file} cannot be read: {error}. Correct or remove the file."
-        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise _unreadable(settings_file, error) from error
     for branch, fields in (overrides or {}).items():
         tree[branch] = {**tree.get(branch, {}), **fields}
     try:
@@ -232,7 +298,14 @@ def load(settings_file: Path, overrides: Overrides | None = None) -> Config:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise ConfigError(
-                f"There is no setting {field}; correct its name or remove it from {settings_file}."
+            raise SettingInvalid(
+                f"There is no setting {field}; correct its name or remove it from {settings_file}.",
+                field,
             ) from error
-        raise ConfigError(f"The setting {field} is wrong: {first['msg']}.") from error
+        raise SettingInvalid(f"The setting {field} is wrong: {first['msg']}.", field) from error
+
+
+def _unreadable(settings_file: Path, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"The settings in {settings_file} cannot be read: {error}. Correct or remove the file."
+    )

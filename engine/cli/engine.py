@@ -42,9 +42,11 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run it. Returns the exit code."""
     home = Home.from_environment()
+    overrides = overrides_of(args)
     options = EngineOptions(
         home=home,
-        config=config.load(home.settings_file, overrides_of(args)),
+        config=config.load(home.settings_file, overrides),
+        overrides=overrides,
         leased=args.leased,
         ready_fd=args.ready_fd,
         ready_file=args.ready_file,

@@ -58,7 +58,7 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--set",
         action="append",
-        type=_setting,
+        type=setting,
         metavar="BRANCH.FIELD=VALUE",
         dest="settings",
         help="any setting of settings.toml, for this run (may be repeated)",
@@ -139,7 +139,12 @@ def _model_source(source: str | None) -> str | None:
     return str(Path(source).absolute()) if source and Path(source).is_dir() else source
 
 
-def _setting(text: str) -> tuple[str, str, object]:
+def setting(text: str) -> tuple[str, str, object]:
+    """Branch, field and value of `branch.field=value`, as TOML has it or a bare word.
+
+    Raises:
+        ArgumentTypeError: It is of another form.
+    """
     name, equals, value = text.partition("=")
     branch, dot, field = name.strip().partition(".")
     if not (equals and dot and branch and field):

@@ -71,9 +71,13 @@ class Home:
 
     @property
     def models_dir(self) -> Path:
-        """Converted and downloaded models; `SHOAL_MODELS` moves it, so that nodes can share it."""
-        shared = os.environ.get("SHOAL_MODELS")
-        return Path(shared).expanduser().absolute() if shared else self.cache_dir / "models"
+        """Converted and downloaded models, unless the settings name another folder."""
+        return self.models_dir_in("")
+
+    def models_dir_in(self, folder: str) -> Path:
+        """The same where the settings name `folder`; `SHOAL_MODELS` moves it, to be shared by nodes."""
+        named = os.environ.get("SHOAL_MODELS") or folder
+        return Path(named).expanduser().absolute() if named else self.cache_dir / "models"
 
     @property
     def profile_file(self) -> Path:

@@ -28,7 +28,13 @@ _PAUSE_S = 1.0
 
 
 def download(
-    url: str, path: Path, *, size_bytes: int, sha256: str, on_bytes: Callable[[int], None]
+    url: str,
+    path: Path,
+    *,
+    size_bytes: int,
+    sha256: str,
+    on_bytes: Callable[[int], None],
+    bytes_per_s: float = 0.0,
 ) -> None:
     """Fetch `url` to `path`, which appears only when it is complete and has the right hash.
 
@@ -41,6 +47,7 @@ def download(
         size_bytes: What the file must have.
         sha256: What the file must hash to; after a mismatch it is fetched once more from the start.
         on_bytes: Bytes now on disk.
+        bytes_per_s: Take no more of the line; 0: all that it gives.
 
     Raises:
         ModelCorrupt: Twice the wrong content.
@@ -50,7 +57,7 @@ def download(
     part = _part(path)
     for _ in range(2):
         try:
-            _fill(url, part, size_bytes, on_bytes)
+            _fill(url, part, size_bytes, on_bytes, bytes_per_s)
         except OSError as error:
             if not isinstance(error, HfHubHTTPError):
                 part.unlink(missing_ok=True)  # what has filled the disk is given back
@@ -77,7 +84,9 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.shoal-part")
 
 
-def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]) -> None:
+def _fill(
+    url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None], bytes_per_s: float
+) -> None:
     """Append to the part until it has all bytes, starting again where a connection broke."""
     failures, ever_gained = 0, False
     while True:
@@ -89,7 +98,7 @@ def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]
         if have_bytes == size_bytes:
             return
         try:
-            _receive(url, part, have_bytes, on_bytes)
+            _receive(url, part, have_bytes, on_bytes, bytes_per_s)
         except (httpx2.TransportError, HfHubHTTPError) as error:
             if isinstance(error, HfHubHTTPError):
                 status = error.response.status_code
@@ -110,7 +119,9 @@ def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]
                 return  # nothing came; the caller sees the size
 
 
-def _receive(url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], None]) -> None:
+def _receive(
+    url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], None], bytes_per_s: float
+) -> None:
     headers = build_hf_headers() | {"Accept-Encoding": "identity"}
     if have_bytes:
         headers["Range"] = f"bytes={have_bytes}-"
@@ -120,9 +131,13 @@ def _receive(url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], No
         if have_bytes and response.status_code != 206:
             have_bytes = 0  # the server does not resume: it sends all again
         with part.open("ab" if have_bytes else "wb") as file:
+            due_s = time.monotonic()
             for chunk in response.iter_bytes():
                 file.write(chunk)
                 have_bytes += len(chunk)
                 on_bytes(have_bytes)
+                if bytes_per_s:  # the sender is slowed down by what is left unread
+                    due_s = max(due_s, time.monotonic() - 1) + len(chunk) / bytes_per_s
+                    time.sleep(max(0.0, due_s - time.monotonic()))
             file.flush()
             os.fsync(file.fileno())

@@ -25,6 +25,7 @@ from engine.models.hub_listing import (
     noted_listing,
     storage,
 )
+from engine.models.kept import kept_bytes
 from engine.models.layout import (
     CONFIG,
     HASHES,
@@ -39,6 +40,8 @@ from engine.models.layout import (
     weight_files,
 )
 from engine.models.storage import (
+    NO_LIMITS,
+    FetchLimits,
     HashCache,
     check_safetensors,
     locked,
@@ -89,6 +92,7 @@ def fetch_hub_weights(
     on_progress: OnProgress,
     *,
     verify: bool = False,
+    limits: FetchLimits = NO_LIMITS,
 ) -> None:
     """See that the shards with the span's tensors are in the Hub's cache, whole and right.
 
@@ -114,7 +118,8 @@ def fetch_hub_weights(
         blobs = storage(files.source) / "blobs"
         total_bytes = sum(file.size_bytes for _, file in needed)
         here_bytes = sum(part_bytes(blobs / (file.sha256 or "")) for _, file in needed)
-        require_free(Path(constants.HF_HUB_CACHE), total_bytes - here_bytes)
+        cache = Path(constants.HF_HUB_CACHE)
+        require_free(cache, total_bytes - here_bytes, limits, kept_bytes(models_dir))
         before_bytes = 0
         for name, file in needed:
 
@@ -125,7 +130,7 @@ def fetch_hub_weights(
 
             if file.sha256 is not None:
                 with locked(models_dir / "hub" / f"{file.sha256}.lock"):
-                    _fetch_blob(listing, name, file, hash_cache, on_bytes)
+                    _fetch_blob(listing, name, file, hash_cache, on_bytes, limits.bytes_per_s)
             with hub_errors(files.source):
                 # Links the blob that is there now into the commit's directory.
                 hf_hub_download(files.source, name, revision=listing.commit)
@@ -228,6 +233,7 @@ def _fetch_blob(
     file: RemoteFile,
     hash_cache: HashCache,
     on_bytes: Callable[[int], None],
+    bytes_per_s: float,
 ) -> None:
     assert file.sha256 is not None
     blob = storage(listing.repo) / "blobs" / file.sha256
@@ -238,6 +244,13 @@ def _fetch_blob(
     blob.parent.mkdir(parents=True, exist_ok=True)
     url = hf_hub_url(listing.repo, name, revision=listing.commit)
     with hub_errors(listing.repo):
-        download(url, blob, size_bytes=file.size_bytes, sha256=file.sha256, on_bytes=on_bytes)
+        download(
+            url,
+            blob,
+            size_bytes=file.size_bytes,
+            sha256=file.sha256,
+            on_bytes=on_bytes,
+            bytes_per_s=bytes_per_s,
+        )
     hash_cache.remember(blob, file.sha256)
     _aside(blob).unlink(missing_ok=True)

@@ -27,10 +27,13 @@ from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.localapi.schema import Progress
 from engine.models.layout import Dtype, ModelFiles
+from engine.models.storage import NO_LIMITS, FetchLimits
 
 _log = logging.getLogger(__name__)
 
 _PROGRESS_EVERY_S = 0.1
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+"""Read by the Hub's client and by pip alike."""
 _MAX_LINE_BYTES = 1 << 20
 _KEPT_LOG_BYTES = 4096
 
@@ -43,6 +46,7 @@ async def prepare(
     on_progress: Callable[[Progress], None],
     *,
     verify: bool = False,
+    limits: FetchLimits = NO_LIMITS,
 ) -> ModelFiles:
     """Resolve a model, and fetch the weights of `span` (None: no weights), in a child process.
 
@@ -57,13 +61,16 @@ async def prepare(
         arguments += ["--blocks", f"{span.start}:{span.end}"]
     if verify:
         arguments.append("--verify")
+    arguments += ["--limits", json.dumps(dataclasses.asdict(limits))]
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "engine.models.prepare", *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=_MAX_LINE_BYTES,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        | (dict.fromkeys(_PROXY_VARIABLES, limits.proxy) if limits.proxy else {}),
     )
     assert child.stdout is not None
     assert child.stderr is not None
@@ -132,6 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models-dir", required=True, type=Path)
     parser.add_argument("--dtype", required=True, choices=get_args(Dtype))
     parser.add_argument("--blocks", type=_span, help="fetch the weights of blocks A:B")
+    parser.add_argument("--limits", type=_limits, default=FetchLimits())
     parser.add_argument("--verify", action="store_true", help="hash all files again")
     parser.add_argument("--parent", type=int, help="end when this process ends")
     options = parser.parse_args(arguments)
@@ -152,10 +160,17 @@ def _prepare(options: argparse.Namespace, on_progress: Callable[[Progress], None
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # read when its client is imported
     from engine.models.sources import fetch_weights, resolve
 
-    files = resolve(options.source, options.models_dir, options.dtype, on_progress)
+    files = resolve(
+        options.source, options.models_dir, options.dtype, on_progress, limits=options.limits
+    )
     if options.blocks is not None:
         fetch_weights(
-            files, options.blocks, on_progress, models_dir=options.models_dir, verify=options.verify
+            files,
+            options.blocks,
+            on_progress,
+            models_dir=options.models_dir,
+            verify=options.verify,
+            limits=options.limits,
         )
     return files
 
@@ -186,6 +201,10 @@ def _own_stdout() -> Iterator[Callable[[dict[str, Any]], None]]:
             lines.flush()
 
         yield print_line
+
+
+def _limits(text: str) -> FetchLimits:
+    return FetchLimits(**json.loads(text))
 
 
 def _span(text: str) -> Span:

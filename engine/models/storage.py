@@ -9,10 +9,12 @@ import json
 import shutil
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
+from engine.config import Config
 from engine.core.errors import DiskFull, ModelCorrupt, ModelError
 from engine.core.whole_file import write_whole
 
@@ -23,18 +25,61 @@ _MAX_HEADER_BYTES = 100 << 20
 """The limit that the safetensors library has too."""
 
 
-def require_free(directory: Path, needed_bytes: int) -> None:
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What fetching a model may take."""
+
+    disk_free_bytes: int = _MARGIN_BYTES
+    """So much of the disk stays free."""
+    models_bytes: int = 0
+    """All models together have no more; 0: no limit."""
+    bytes_per_s: float = 0.0
+    """Of the line; 0: no limit."""
+    proxy: str = ""
+    """Empty: what the environment says."""
+
+    @classmethod
+    def of(cls, config: Config) -> FetchLimits:
+        """Those of the settings."""
+        limits = config.limits
+        return cls(
+            max(limits.disk_free_bytes, _MARGIN_BYTES),
+            limits.models_bytes,
+            limits.downlink_bytes_per_s,
+            config.model.proxy,
+        )
+
+
+NO_LIMITS = FetchLimits()
+
+
+def require_free(
+    directory: Path, needed_bytes: int, limits: FetchLimits = NO_LIMITS, kept_bytes: int = 0
+) -> None:
     """Make the directory, and see that `needed_bytes` fit.
+
+    Args:
+        directory: Where they shall be written.
+        needed_bytes: More than is there.
+        limits: The person's.
+        kept_bytes: What models have already.
 
     Raises:
         DiskFull: They do not.
     """
+    if limits.models_bytes and needed_bytes and kept_bytes + needed_bytes > limits.models_bytes:
+        raise DiskFull(
+            f"The model needs {_megabytes(needed_bytes)} more, but models have "
+            f"{_megabytes(kept_bytes)} of the {_megabytes(limits.models_bytes)} that "
+            "limits.models_bytes allows; delete one, or allow more."
+        )
     directory.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(directory).free
-    if free_bytes < needed_bytes + _MARGIN_BYTES:
+    if needed_bytes and free_bytes < needed_bytes + limits.disk_free_bytes:
         raise DiskFull(
             f"The model needs {_megabytes(needed_bytes)} in {directory}, where only "
-            f"{_megabytes(max(0, free_bytes - _MARGIN_BYTES))} can be used; free some space."
+            f"{_megabytes(max(0, free_bytes - limits.disk_free_bytes))} can be used; free some "
+            "space, or leave less of it free (limits.disk_free_bytes)."
         )
 
 

@@ -11,15 +11,18 @@ from typing import Literal
 
 import psutil
 
-from engine.config import ModelConfig, StageConfig
+from engine.config import LimitsConfig, ModelConfig, StageConfig
 from engine.core.errors import ConfigError
 from engine.core.model_spec import ModelSpec
+from engine.node.caps import GPU_BASE_BYTES, RAM_BASE_BYTES, room_bytes
 from engine.profiler.gpus import Gpu, bare, gpus
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
 
 DTYPES = {"float32": Dtype.FLOAT32, "bfloat16": Dtype.BFLOAT16, "float16": Dtype.FLOAT16}
 MEMORY_SHARE = 0.6
 """The most of the free memory that weights and KV may take when the engine chooses its span."""
+
+_NO_LIMITS = LimitsConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,9 @@ class Compute:
     memory_bytes: int
     """Free memory there now."""
     gpu_uuid: str | None = None
-    """Which GPU it is; None: a CPU."""
+    """Which GPU it is; None: a CPU, or a part of a GPU."""
+    room_bytes: int | None = None
+    """What the person's cap leaves there for blocks and caches; None without a cap."""
 
     @property
     def dtype(self) -> Dtype:
@@ -39,9 +44,30 @@ class Compute:
         return DTYPES[self.dtype_name]
 
     def max_blocks(self, spec: ModelSpec, stage: StageConfig) -> int:
-        """Blocks whose weights fit beside the KV budget; at least one, which then may not load."""
+        """Blocks whose weights fit beside the KV budget.
+
+        Without a cap of the person's at least one, which then may not load.
+
+        Raises:
+            ConfigError: The cap has no room for a single one.
+        """
+        block_bytes = spec.block_parameters * ELEMENT_BYTES[self.dtype]
         room = self.memory_bytes * MEMORY_SHARE - stage.kv_budget_bytes
-        fit = max(1, int(room // (spec.block_parameters * ELEMENT_BYTES[self.dtype])))
+        least = 1
+        if self.room_bytes is not None:
+            in_ram = stage.kv_ram_budget_bytes + stage.kept_budget_bytes
+            # The model's ends, which the first and the last stage hold, count as well.
+            ends = spec.vocab_size * spec.hidden_size * ELEMENT_BYTES[self.dtype]
+            ends *= 1 if spec.tie_word_embeddings else 2
+            taken = stage.kv_budget_bytes + ends + (in_ram if self.device == "cpu" else 0)
+            room, least = min(room, self.room_bytes - taken), 0
+        fit = max(least, int(room // block_bytes))
+        if fit == 0:
+            raise ConfigError(
+                f"A block of {spec.name} takes {block_bytes / 1e6:,.0f} MB, but the limits leave "
+                f"{max(0, room) / 1e6:,.0f} MB for blocks; allow more memory, or choose a smaller "
+                "model."
+            )
         return min(fit, stage.max_blocks or fit, spec.num_hidden_layers)
 
     def has_room(self, spec: ModelSpec, stage: StageConfig, num_blocks: int) -> bool:
@@ -51,6 +77,8 @@ class Compute:
         those that are served may still write is not free, though it looks so. Blocks for as long as
         a driver query takes.
         """
+        if self.room_bytes is not None:
+            return False  # the cap is for both together, and is used up
         device_bytes = (
             num_blocks * spec.block_parameters * ELEMENT_BYTES[self.dtype] + stage.kv_budget_bytes
         )
@@ -63,7 +91,7 @@ class Compute:
         return device_bytes <= free_bytes and ram_bytes <= free_ram_bytes
 
 
-def choose(config: ModelConfig) -> Compute:
+def choose(config: ModelConfig, limits: LimitsConfig = _NO_LIMITS) -> Compute:
     """Resolve `auto` and look how much memory is free. Blocks for as long as a driver query takes.
 
     Raises:
@@ -78,12 +106,14 @@ def choose(config: ModelConfig) -> Compute:
     # bf16 matrix products on a CPU without special units are slower than fp32.
     if found is None or (config.device == "auto" and not _torch_has_cuda()):
         dtype = "float32" if config.dtype == "auto" else config.dtype
-        return Compute("cpu", dtype, psutil.virtual_memory().available)
+        room = room_bytes(limits.ram_bytes, RAM_BASE_BYTES)
+        return Compute("cpu", dtype, psutil.virtual_memory().available, room_bytes=room)
     device, gpu = found
     dtype = "bfloat16" if config.dtype == "auto" else config.dtype
     # In a part of a GPU (MIG) the whole one's processes and memory are not ours to judge by.
     uuid = None if _is_partitioned() else gpu.uuid
-    return Compute(device, dtype, gpu.memory_free_bytes, uuid)
+    room = room_bytes(limits.gpu_memory_bytes, GPU_BASE_BYTES)
+    return Compute(device, dtype, gpu.memory_free_bytes, uuid, room)
 
 
 def _gpu_at(device: str) -> tuple[str, Gpu] | None:

@@ -24,9 +24,11 @@ from engine.localapi.running import Home
 from engine.localapi.schema import Progress
 from engine.models.layout import ModelFiles
 from engine.models.prepare import prepare
+from engine.models.storage import FetchLimits
 from engine.models.tokenizer import ChatTokenizer
 from engine.node.absences import Absences
 from engine.node.balancer import Balancer
+from engine.node.caps import within_limits
 from engine.node.compute import Compute
 from engine.node.fitting import Fitting
 from engine.node.herald import Herald
@@ -45,6 +47,7 @@ from engine.swarm.identity import load_or_create
 from engine.swarm.invites import Invite
 from engine.swarm.links import Links
 from engine.swarm.peer import SwarmPeer
+from engine.swarm.rate_caps import CappedTransport, HouseholdLine
 
 logger = logging.getLogger(__name__)
 
@@ -85,10 +88,12 @@ class Membership:
         compute: Compute,
         clock: Clock,
         on_change: Callable[[], None],
+        line: HouseholdLine | None = None,
     ) -> None:
         """`on_change` is called whenever what `shoal status` shows may have changed."""
         self._home = home
-        self.config = config
+        self.config = within_limits(config, on_gpu=compute.device != "cpu")
+        self._line = line or HouseholdLine(clock)
         self.invite = invite
         self._compute = compute
         self._clock = clock
@@ -124,7 +129,7 @@ class Membership:
         )
         try:
             links = Links(
-                HivemindTransport(peer, self.config.swarm),
+                CappedTransport(HivemindTransport(peer, self.config.swarm), self._line),
                 self.config.swarm,
                 self._clock,
                 self._link_membership,
@@ -278,8 +283,10 @@ class Membership:
     async def _prepare(self, span: Span | None) -> ModelFiles:
         """Find the model; with a span, have its weights on disk too."""
         self._say(f"Preparing {self.source}.")
+        models_dir = self._home.models_dir_in(self.config.model.folder)
+        limits = FetchLimits.of(self.config)
         files = await prepare(
-            self.source, self._home.models_dir, self._compute.dtype_name, span, self.show
+            self.source, models_dir, self._compute.dtype_name, span, self.show, limits=limits
         )
         if self.invite is not None and files.spec.model_id != self.invite.model_id:
             raise ModelCorrupt(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from pathlib import Path
 
 from engine.config import Config
 from engine.core.clock import Clock
@@ -28,6 +29,7 @@ from engine.localapi.schema import (
 )
 from engine.models.tokenizer import ChatTokenizer
 from engine.node import founding
+from engine.node.caps import within_limits
 from engine.node.compute import Compute
 from engine.node.guest import Facts, Guest
 from engine.node.measuring import measure_network
@@ -41,6 +43,7 @@ from engine.probes.senses import senses
 from engine.profiler.cache import cached
 from engine.swarm import invites
 from engine.swarm.invites import Invite
+from engine.swarm.rate_caps import HouseholdLine
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +75,8 @@ class Node:
         self._config = config
         self._compute = compute
         self._clock = clock
+        self._line = HouseholdLine(clock)
+        self._follow_limits()
         self._membership = self._new_membership(invite)
         self._life: asyncio.Task[None] | None = None
         self._switching = asyncio.Lock()
@@ -98,11 +103,7 @@ class Node:
         self._resting.start()
         if not self._resting.leaves:
             self._begin_life(None)
-        if self._config.stage.enabled:
-            gpu = None if self._compute.gpu_uuid is None else GpuProbe(self._compute.gpu_uuid)
-            reader = Reader(senses(), gpu, self._clock)
-            guest = Guest(reader, self._facts, self._resting.obey, self._wake)
-            self._guest = asyncio.create_task(guest.run(), name="guest")
+        self._begin_guest()
         # The API answers before this, so the owner may have come, or gone, already.
         if self._leased and self._leases == 0 and self._lease_timer is None:
             loop = asyncio.get_running_loop()
@@ -128,9 +129,7 @@ class Node:
         self._resting.close()
         if self._lease_timer is not None:
             self._lease_timer.cancel()
-        if self._guest is not None:
-            self._guest.cancel()
-            await asyncio.wait({self._guest})
+        await self._end_guest()
         await self._end_life()
 
     async def _live(self, membership: Membership, joined: asyncio.Future[None] | None) -> None:
@@ -168,7 +167,13 @@ class Node:
 
     def _new_membership(self, invite: Invite | None) -> Membership:
         return Membership(
-            self._home, self._config, invite, self._compute, self._clock, self._notify
+            self._home,
+            self._config,
+            invite,
+            self._compute,
+            self._clock,
+            self._notify,
+            self._line,
         )
 
     # Status ---------------------------------------------------------------------------------
@@ -264,6 +269,19 @@ class Node:
         if self._compute.device != "cpu":
             await self._resting.begin_again()
 
+    def _begin_guest(self) -> None:
+        if self._config.stage.enabled:
+            gpu = None if self._compute.gpu_uuid is None else GpuProbe(self._compute.gpu_uuid)
+            reader = Reader(senses(), gpu, self._clock)
+            guest = Guest(reader, self._facts, self._resting.obey, self._wake)
+            self._guest = asyncio.create_task(guest.run(), name="guest")
+
+    async def _end_guest(self) -> None:
+        guest, self._guest = self._guest, None
+        if guest is not None:
+            guest.cancel()
+            await asyncio.wait({guest})
+
     def _facts(self) -> Facts:
         stage, config = self._stage(), self._config
         return Facts(
@@ -272,6 +290,47 @@ class Node:
             worker_pid=None if stage is None else stage.worker_pid,
             in_swarm=self._membership.invite is not None,
         )
+
+    # Settings -------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> Config:
+        """The settings now."""
+        return self._config
+
+    @property
+    def model_folder(self) -> Path | None:
+        """Where the model that runs now lies; None while there is none."""
+        serving = self._membership.serving
+        return None if serving is None else serving.files.directory
+
+    def follow(self, config: Config) -> None:
+        """Take settings that need nothing to be begun again: rates, rules, room on the disk."""
+        self._config = config
+        self._follow_limits()
+        self._membership.config = within_limits(config, on_gpu=self._compute.device != "cpu")
+
+    async def begin_again(self, config: Config, machine: Compute) -> None:
+        """Leave the swarm and join it again with other settings, or as another peer."""
+        await self._end_guest()
+        async with self._switching:
+            await self._end_life()
+            self._config, self._compute = config, machine
+            self._follow_limits()
+            self._membership = self._new_membership(self._membership.invite)
+            if not self._resting.leaves:
+                self._begin_life(None)
+        self._begin_guest()
+        self._notify()
+
+    @property
+    def is_spread(self) -> bool:
+        """Started with `--stages`: its settings hold for other engines too, until all end."""
+        return self._is_spread
+
+    def _follow_limits(self) -> None:
+        self._line.up.bytes_per_s = self._config.limits.uplink_bytes_per_s
+        self._line.down.bytes_per_s = self._config.limits.downlink_bytes_per_s
 
     # Swarms ---------------------------------------------------------------------------------
 

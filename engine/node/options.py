@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.config import Config
+from engine.config import Config, Overrides
 from engine.localapi.running import Home
 
 
@@ -15,6 +15,8 @@ class EngineOptions:
 
     home: Home
     config: Config
+    overrides: Overrides = field(default_factory=dict)
+    """What of the configuration is the command line's, and not the settings file's."""
     leased: bool = False
     """End when the last event stream opened with `lease=1` closes."""
     ready_fd: int | None = None

@@ -17,17 +17,21 @@ from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
 from engine.core.whole_file import write_whole
 from engine.http.chat_routes import ChatRoutes
+from engine.http.household_routes import HouseholdRoutes
 from engine.http.server import ApiServer, serve
 from engine.localapi.lock import engine_lock
 from engine.localapi.running import Home, process_start
 from engine.localapi.schema import ReadyFile
 from engine.localapi.token import ensure_token
 from engine.models.prepare import prepare
+from engine.models.storage import FetchLimits
 from engine.node import compute, founding
 from engine.node.compute import Compute
+from engine.node.household import Household
 from engine.node.local_stages import LocalStages
 from engine.node.node import Node
 from engine.node.options import EngineOptions
+from engine.node.settings import SettingsFile
 from engine.planner.placement import even_spans
 from engine.storage.database import Database
 from engine.swarm import invites
@@ -65,7 +69,7 @@ async def run(options: EngineOptions) -> int:
 async def _run(options: EngineOptions, database: Database) -> None:
     home = options.home
     token = ensure_token(home.token_file)
-    machine = await asyncio.to_thread(compute.choose, options.config.model)
+    machine = await asyncio.to_thread(compute.choose, options.config.model, options.config.limits)
     node = Node(
         home, options.config, machine, _invite(options), SystemClock(), leased=options.leased
     )
@@ -74,7 +78,9 @@ async def _run(options: EngineOptions, database: Database) -> None:
     stages = LocalStages(home)
     chats = ChatRoutes(node, database, SystemClock())
     await chats.clean_up()
-    server = await serve(node, token, options.config.api, [chats])
+    settings = SettingsFile(home.settings_file, options.overrides)
+    household = HouseholdRoutes(Household(home, settings, node))
+    server = await serve(node, token, options.config.api, [chats, household])
     try:
         node.api_url = server.url
         _say_ready(options, server)
@@ -145,7 +151,12 @@ async def _cut(
     if options.invite is not None:
         raise ConfigError("--stages makes a swarm of its own; it cannot be used with --invite.")
     files = await prepare(
-        source, options.home.models_dir, machine.dtype_name, None, node.show_progress
+        source,
+        options.home.models_dir_in(options.config.model.folder),
+        machine.dtype_name,
+        None,
+        node.show_progress,
+        limits=FetchLimits.of(options.config),
     )
     try:
         spans = even_spans(files.spec.num_hidden_layers, options.stages)

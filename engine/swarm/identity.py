@@ -23,7 +23,7 @@ from engine.core.errors import ConfigError
 from engine.core.ids import PeerId
 from engine.core.whole_file import write_whole
 
-_PRIVATE_MODE = 0o600
+PRIVATE_MODE = 0o600
 
 
 class _SigningKey(RSAPrivateKey):  # type: ignore[misc]  # hivemind has no types
@@ -50,14 +50,14 @@ def load_or_create(path: Path) -> Identity:
     try:
         data = path.read_bytes()
         if path.stat().st_mode & 0o077:
-            path.chmod(_PRIVATE_MODE)
+            path.chmod(PRIVATE_MODE)
     except FileNotFoundError:
         return _create(path)
     except OSError as error:
         raise ConfigError(
             f"The identity file {path} cannot be read ({error.strerror}); correct its permissions."
         ) from error
-    return _parse(path, data)
+    return parse(path, data)
 
 
 def peer_id_of(public_key_ssh: bytes) -> PeerId | None:
@@ -76,7 +76,12 @@ def peer_id_of(public_key_ssh: bytes) -> PeerId | None:
     return PeerId(PeerID(digest).to_base58())
 
 
-def _parse(path: Path, data: bytes) -> Identity:
+def parse(path: Path, data: bytes) -> Identity:
+    """The identity in `data`, the contents of `path`.
+
+    Raises:
+        ConfigError: They are damaged.
+    """
     try:
         message = crypto_pb2.PrivateKey.FromString(data)
         key = serialization.load_der_private_key(message.data, password=None)
@@ -94,10 +99,10 @@ def _create(path: Path) -> Identity:
     key = RSAPrivateKey()
     data = crypto_pb2.PrivateKey(key_type=crypto_pb2.RSA, data=key.to_bytes()).SerializeToString()
     try:
-        write_whole(path, data, _PRIVATE_MODE)
+        write_whole(path, data, PRIVATE_MODE)
     except OSError as error:
         raise ConfigError(
             f"The identity file {path} cannot be written ({error.strerror}); make room, or correct "
             "the folder's permissions."
         ) from error
-    return _parse(path, data)
+    return parse(path, data)

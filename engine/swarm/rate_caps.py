@@ -1,0 +1,121 @@
+"""What all links together may send and take, so that the household's line stays usable."""
+
+from __future__ import annotations
+
+import asyncio
+
+from engine.core.clock import Clock
+from engine.core.ids import PeerId
+from engine.core.reach import LinkPath
+from engine.swarm.transport import ByteStream, StreamHandler, Transport
+
+_FRAMES_SHARE = 0.96
+"""Of what is on the line; the rest is headers of TCP/IP, encryption and streams."""
+_LATE_S = 0.1
+_PIECE_S = 0.05
+_MIN_PIECE_BYTES = 1 << 10
+_MAX_PIECE_BYTES = 256 << 10
+
+
+class RateCap:
+    """One direction. Its rate may be changed at any time; 0: unlimited."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.bytes_per_s = 0.0
+        self._clock = clock
+        self._free_at_s = 0.0
+
+    @property
+    def piece_bytes(self) -> int:
+        """What should be written at once, so that others get their turn."""
+        if not self.bytes_per_s:
+            return _MAX_PIECE_BYTES
+        return int(min(max(self.bytes_per_s * _PIECE_S, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES))
+
+    def turn_s(self, num_bytes: int) -> float:
+        """How long so many bytes must wait; turns come in the order of asking."""
+        if not self.bytes_per_s:
+            return 0.0
+        now_s = self._clock.monotonic_s()
+        took_s = num_bytes / (self.bytes_per_s * _FRAMES_SHARE)
+        # Who woke up late may catch up, but no more than that is saved for later.
+        self._free_at_s = max(now_s - _LATE_S, self._free_at_s) + took_s
+        return max(0.0, self._free_at_s - now_s)
+
+    async def take(self, num_bytes: int) -> None:
+        """Wait for the turn of so many bytes."""
+        wait_s = self.turn_s(num_bytes)
+        if wait_s:
+            await asyncio.sleep(wait_s)
+
+
+class HouseholdLine:
+    """Both directions of the line that all links share."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.up = RateCap(clock)
+        self.down = RateCap(clock)
+
+
+class CappedTransport:
+    """A transport whose streams keep to a line; see `engine.swarm.transport.Transport`."""
+
+    def __init__(self, transport: Transport, line: HouseholdLine) -> None:
+        self._transport = transport
+        self._line = line
+
+    @property
+    def local_peer(self) -> PeerId:
+        """See `Transport`."""
+        return self._transport.local_peer
+
+    def path(self, peer: PeerId) -> tuple[LinkPath, PeerId | None] | None:
+        """See `Transport`."""
+        return self._transport.path(peer)
+
+    def forget(self, peer: PeerId) -> None:
+        """See `Transport`."""
+        self._transport.forget(peer)
+
+    async def open(self, peer: PeerId, addresses: tuple[str, ...] = ()) -> ByteStream:
+        """See `Transport`."""
+        return _CappedStream(await self._transport.open(peer, addresses), self._line)
+
+    async def serve(self, handler: StreamHandler) -> None:
+        """See `Transport`."""
+
+        async def serve_capped(peer: PeerId, stream: ByteStream) -> None:
+            await handler(peer, _CappedStream(stream, self._line))
+
+        await self._transport.serve(serve_capped)
+
+
+class _CappedStream:
+    def __init__(self, stream: ByteStream, line: HouseholdLine) -> None:
+        self._stream = stream
+        self._line = line
+
+    async def read_exactly(self, num_bytes: int) -> bytes:
+        """See `ByteStream`; the sender is slowed down by what we leave unread."""
+        data = await self._stream.read_exactly(num_bytes)
+        await self._line.down.take(num_bytes)
+        return data
+
+    async def write(self, *buffers: bytes | memoryview) -> None:
+        """See `ByteStream`."""
+        up = self._line.up
+        if not up.bytes_per_s:
+            await self._stream.write(*buffers)
+            return
+        for buffer in buffers:
+            view = memoryview(buffer)
+            start = 0
+            while start < len(view):
+                piece = view[start : start + up.piece_bytes]
+                await up.take(len(piece))
+                await self._stream.write(piece)
+                start += len(piece)
+
+    def close(self) -> None:
+        """See `ByteStream`."""
+        self._stream.close()
