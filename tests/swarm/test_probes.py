@@ -39,7 +39,7 @@ async def costly() -> bool:
 
 @asynccontextmanager
 async def two_nodes(bob_is_metered=free, **fields):
-    async with memory_swarm(ALICE, BOB, dead_after_s=3.0, open_timeout_s=3.0, **fields) as swarm:
+    async with memory_swarm(ALICE, BOB, **fields) as swarm:
         metered = {ALICE: free, BOB: bob_is_metered}
         probers = {
             peer: Prober(swarm[peer].links, SystemClock(), metered[peer]) for peer in metered
@@ -54,11 +54,11 @@ async def test_a_line_is_measured_both_ways():
     async with two_nodes(shape=shape) as (_, probers):
         (line,) = await probers[ALICE].measure([BOB], replace(QUICK, num_bytes=1 << 20))
     assert line.peer == BOB
-    assert 0.04 <= line.rtt_s.value < 0.3
+    assert 0.039 < line.rtt_s.value < 1.0
     for rate in (line.uplink_bytes_per_s, line.downlink_bytes_per_s):
         assert rate is not None
         # A busy machine makes it slower, never faster than the line is.
-        assert 0.4 * RATE < rate.value < 1.2 * RATE
+        assert 0.2 * RATE < rate.value < 1.2 * RATE
 
 
 async def test_nothing_is_sent_to_whoever_is_on_a_metered_connection():
@@ -112,12 +112,12 @@ async def replies(swarm: MemorySwarm, *probes: Probe) -> list[ProbeReply]:
     swarm[ALICE].links.on([Kind.PROBED], lambda peer, frame: got.append(parse(frame, ProbeReply)))
     for number, probe in enumerate(probes, start=1):
         swarm[ALICE].links.send(BOB, message_frame(Kind.PROBE, probe))
-        await eventually(lambda number=number: len(got) >= number, within_s=10)
+        await eventually(lambda number=number: len(got) >= number)
     return got
 
 
 async def test_a_stranger_gets_so_much_filler_and_no_more():
-    async with memory_swarm(ALICE, BOB, dead_after_s=3.0) as swarm:
+    async with memory_swarm(ALICE, BOB) as swarm:
         prober = Prober(swarm[BOB].links, SystemClock(), free)
         ends_at_once = Probe(request=1, want="send", num_bytes=MAX_TRAIN_BYTES, limit_s=0.0)
         got = await replies(swarm, *[ends_at_once] * 20)
@@ -129,7 +129,7 @@ async def test_a_stranger_gets_so_much_filler_and_no_more():
 
 
 async def test_only_one_train_at_a_time():
-    async with memory_swarm(ALICE, BOB, dead_after_s=3.0) as swarm:
+    async with memory_swarm(ALICE, BOB) as swarm:
         prober = Prober(swarm[BOB].links, SystemClock(), free)
         first, second = await replies(
             swarm,
@@ -142,7 +142,7 @@ async def test_only_one_train_at_a_time():
 
 
 async def test_a_peer_cannot_claim_that_more_arrived_than_can_have():
-    async with memory_swarm(ALICE, BOB, dead_after_s=3.0) as swarm:
+    async with memory_swarm(ALICE, BOB) as swarm:
         prober = Prober(swarm[ALICE].links, SystemClock(), free)
         bob = swarm[BOB].links
 
@@ -169,8 +169,8 @@ async def test_a_peer_cannot_claim_that_more_arrived_than_can_have():
 
 
 async def test_who_may_send_and_does_not_soon_makes_room_for_others(monkeypatch):
-    monkeypatch.setattr(probe_answers, "_BEGIN_LIMIT_S", 0.1)
-    async with memory_swarm(ALICE, BOB, CAROL, dead_after_s=3.0) as swarm:
+    monkeypatch.setattr(probe_answers, "_BEGIN_LIMIT_S", 0.5)
+    async with memory_swarm(ALICE, BOB, CAROL) as swarm:
         probers = [Prober(swarm[peer].links, SystemClock(), free) for peer in (BOB, CAROL)]
         idle = Probe(request=1, want="receive", num_bytes=1000)
         assert [reply.refused for reply in await replies(swarm, idle)] == [""]
