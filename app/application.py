@@ -33,7 +33,7 @@ from app.state import AppState, history
 from app.store import Store
 from app.tray import Tray
 from app.windows.chat import ChatWindow
-from app.windows.home import HomeWindow
+from app.windows.home import HomeWindow, on_gnome
 from engine.core.clock import SystemClock
 from engine.localapi.running import Home
 from engine.localapi.schema import ReadyFile
@@ -153,15 +153,14 @@ class Application(QObject):
 
     def _open_home(self) -> None:
         if self._home is None:
-            self._home = HomeWindow()
+            self._home = HomeWindow(on_gnome=on_gnome())
             self._join_controls(self._home)
             self._home.closed.connect(self._on_window_closed)
         self._home.show_view(overview(self._store.state, datetime.now().astimezone(), self.tr))
         self._home.bring_up()
 
     def _join_controls(self, controls: Tray | HomeWindow) -> None:
-        controls.pause_wanted.connect(lambda: self._link.pause(finish_first=False))
-        controls.finish_wanted.connect(lambda: self._link.pause(finish_first=True))
+        controls.pause_wanted.connect(self._link.pause)
         controls.resume_wanted.connect(self._link.resume)
         controls.start_wanted.connect(self._process.start)
         controls.chat_wanted.connect(self._open_chat)

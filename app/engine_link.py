@@ -97,10 +97,10 @@ class EngineLink(QObject):
             events.abort()
             events.deleteLater()
 
-    def pause(self, *, finish_first: bool) -> None:
-        """Pause the stage, at once or after its sessions have ended."""
-        body = PauseRequest(finish_first=finish_first).model_dump_json()
-        self._command(Command.FINISH if finish_first else Command.PAUSE, "pause", body)
+    def pause(self, request: PauseRequest) -> None:
+        """Pause, as `request` says."""
+        command = Command.FINISH if request.finish_first else Command.PAUSE
+        self._command(command, "pause", request.model_dump_json())
 
     def resume(self) -> None:
         """Serve again."""

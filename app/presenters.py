@@ -15,7 +15,9 @@ from app.messages import Command
 from app.state import Answering, AppState, Owner, Process, Turn
 from app.words import Tr, end_of_pause, model_name, progress_words, share_of, size
 from engine.core.plans import Span
-from engine.localapi.schema import EngineState, EngineStatus
+from engine.localapi.schema import EngineState, EngineStatus, PauseRequest
+
+HOUR_S = 3600.0
 
 
 class Icon(StrEnum):
@@ -41,6 +43,14 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseChoice:
+    """One way to pause."""
+
+    label: str
+    request: PauseRequest
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """What the tray and the home window show."""
 
@@ -51,7 +61,9 @@ class Overview:
     """Its reason, or what it is good for; may be empty."""
     tooltip: str
     pause: Action
-    finish: Action
+    """The control as a whole."""
+    pauses: tuple[PauseChoice, ...]
+    """What it offers; none while no pause can begin."""
     resume: Action
     start: Action
     chat: Action
@@ -90,23 +102,16 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
     if state.command_error:
         detail = state.command_error
     status = state.status if state.linked else None
-    pausable = status is not None and status.state not in (
-        EngineState.PAUSED,
-        EngineState.DRAINING,
-    )
     free = state.command is None and not state.quitting
+    pauses = _pauses(status, tr)
     stays = state.owner is Owner.FOUND and not (status is not None and status.leased)
     return Overview(
         icon=icon,
         headline=headline,
         detail=detail,
         tooltip="\n".join(filter(None, ("Shoal", headline, detail))),
-        pause=Action(
-            tr("&Pause now") if status and status.state is EngineState.DRAINING else tr("&Pause"),
-            visible=pausable or _is(status, EngineState.DRAINING),
-            enabled=free,
-        ),
-        finish=Action(tr("&Finish, then pause"), visible=pausable, enabled=free),
+        pause=Action(tr("&Pause"), visible=bool(pauses), enabled=free),
+        pauses=pauses,
         resume=Action(
             tr("&Keep serving") if _is(status, EngineState.DRAINING) else tr("&Resume"),
             visible=_is(status, EngineState.PAUSED) or _is(status, EngineState.DRAINING),
@@ -151,6 +156,26 @@ def chat_view(state: AppState, now: datetime, tr: Tr) -> ChatView:
         placeholder=tr("Ask anything") if ready else tr("You can type now and send later"),
         welcome=_who_reads(status, tr),
     )
+
+
+def _pauses(status: EngineStatus | None, tr: Tr) -> tuple[PauseChoice, ...]:
+    """The ways to pause that make sense now; a pause outranks yielding, so it is offered then too."""
+    if status is None or status.state is EngineState.PAUSED:
+        return ()
+    until_resumed = PauseRequest()
+    if status.state is EngineState.DRAINING:
+        return (PauseChoice(tr("&Pause now"), until_resumed),)
+    choices = [
+        PauseChoice(tr("Pause for 1 &hour"), PauseRequest(seconds=HOUR_S)),
+        PauseChoice(tr("Pause until &tomorrow"), PauseRequest(until_tomorrow=True)),
+        PauseChoice(tr("&Pause until I resume"), until_resumed),
+        PauseChoice(tr("&Finish, then pause"), PauseRequest(finish_first=True)),
+    ]
+    if status.swarm is not None:
+        choices.append(
+            PauseChoice(tr("Pause &everything, chat too"), PauseRequest(scope="everything"))
+        )
+    return tuple(choices)
 
 
 def _state_words(state: AppState, now: datetime, tr: Tr) -> tuple[Icon, str, str]:

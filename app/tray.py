@@ -19,16 +19,14 @@ class Tray(QObject):
     """Draws an `Overview` and tells what the person chose.
 
     Signals:
-        pause_wanted: Pause at once.
-        finish_wanted: Finish running sessions, then pause.
+        pause_wanted: Pause, as this `PauseRequest` says.
         resume_wanted: Serve again.
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
         quit_wanted: End Shoal.
     """
 
-    pause_wanted = Signal()
-    finish_wanted = Signal()
+    pause_wanted = Signal(object)
     resume_wanted = Signal()
     start_wanted = Signal()
     chat_wanted = Signal()
@@ -37,22 +35,21 @@ class Tray(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._shown: Overview | None = None
-        self._menu = QMenu()
-        self._headline = self._menu.addAction("")
+        self.menu = QMenu()
+        self._headline = self.menu.addAction("")
         self._headline.setEnabled(False)
-        self._detail = self._menu.addAction("")
+        self._detail = self.menu.addAction("")
         self._detail.setEnabled(False)
-        self._menu.addSeparator()
+        self.menu.addSeparator()
         self._start = self._entry(self.start_wanted)
         self._resume = self._entry(self.resume_wanted)
-        self._pause = self._entry(self.pause_wanted)
-        self._finish = self._entry(self.finish_wanted)
-        self._menu.addSeparator()
+        self._pauses: list[QAction] = []
+        self._below_pauses = self.menu.addSeparator()
         self._chat = self._entry(self.chat_wanted)
-        self._menu.addSeparator()
+        self.menu.addSeparator()
         self._quit = self._entry(self.quit_wanted)
         self._icon = QSystemTrayIcon(self)
-        self._icon.setContextMenu(self._menu)
+        self._icon.setContextMenu(self.menu)
         self._icon.activated.connect(self._on_activated)
 
     @staticmethod
@@ -74,12 +71,11 @@ class Tray(QObject):
         for entry, action in (
             (self._start, view.start),
             (self._resume, view.resume),
-            (self._pause, view.pause),
-            (self._finish, view.finish),
             (self._chat, view.chat),
             (self._quit, view.quit),
         ):
             _draw(entry, action)
+        self._draw_pauses(view)
         self._icon.show()
 
     def hide(self) -> None:
@@ -87,9 +83,26 @@ class Tray(QObject):
         self._icon.hide()
 
     def _entry(self, wanted: SignalInstance) -> QAction:
-        entry = self._menu.addAction("")
+        entry = self.menu.addAction("")
         entry.triggered.connect(lambda: wanted.emit())
         return entry
+
+    def _draw_pauses(self, view: Overview) -> None:
+        """One entry for each way to pause; entries are kept, for the menu may be open."""
+        while len(self._pauses) < len(view.pauses):
+            entry = QAction(self.menu)
+            entry.triggered.connect(lambda _=False, entry=entry: self._on_pause(entry))
+            self.menu.insertAction(self._below_pauses, entry)
+            self._pauses.append(entry)
+        for at, entry in enumerate(self._pauses):
+            entry.setVisible(at < len(view.pauses))
+            if at < len(view.pauses):
+                entry.setText(view.pauses[at].label)
+                entry.setData(view.pauses[at].request)
+                entry.setEnabled(view.pause.enabled)
+
+    def _on_pause(self, entry: QAction) -> None:
+        self.pause_wanted.emit(entry.data())
 
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         # macOS opens the menu with every click, so a click must not do more there.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
@@ -17,18 +19,26 @@ from PySide6.QtWidgets import (
 from app.artwork import icon
 from app.presenters import Overview
 from app.windows.looks import Looks, looks, style_sheet
+from app.windows.pause_button import PauseButton
 
 EXTENSION_URL = "https://extensions.gnome.org/extension/615/appindicator-support/"
 ICON_PX = 44
 WIDTH_PX = 540
 
 
+def on_gnome() -> bool:
+    """Whether this desktop is GNOME, which has a tray only by an extension."""
+    return "GNOME" in os.environ.get("XDG_CURRENT_DESKTOP", "").upper().split(":")
+
+
 class HomeWindow(QWidget):
     """Draws an `Overview` and tells what the person chose.
 
+    Args:
+        on_gnome: Whether to name the extension that brings GNOME a tray.
+
     Signals:
-        pause_wanted: Pause at once.
-        finish_wanted: Finish running sessions, then pause.
+        pause_wanted: Pause, as this `PauseRequest` says.
         resume_wanted: Serve again.
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
@@ -36,15 +46,14 @@ class HomeWindow(QWidget):
         closed: The window was closed.
     """
 
-    pause_wanted = Signal()
-    finish_wanted = Signal()
+    pause_wanted = Signal(object)
     resume_wanted = Signal()
     start_wanted = Signal()
     chat_wanted = Signal()
     quit_wanted = Signal()
     closed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, *, on_gnome: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._colours: Looks | None = None
         self._facts: tuple[tuple[str, str], ...] = ()
@@ -59,21 +68,19 @@ class HomeWindow(QWidget):
         self._detail.setObjectName("hint")
         self.chat = QPushButton()
         self.chat.setObjectName("primary")
-        self.resume, self.start, self.pause, self.finish, self.quit = (
-            QPushButton() for _ in range(5)
-        )
-        self._note = self._build_note()
+        self.resume, self.start, self.quit = (QPushButton() for _ in range(3))
+        self.pause = PauseButton()
+        self._note = self._build_note(on_gnome=on_gnome)
         self._grid = QGridLayout()
         self._lay_out()
         for button, wanted in (
             (self.chat, self.chat_wanted),
             (self.resume, self.resume_wanted),
             (self.start, self.start_wanted),
-            (self.pause, self.pause_wanted),
-            (self.finish, self.finish_wanted),
             (self.quit, self.quit_wanted),
         ):
             button.clicked.connect(wanted)
+        self.pause.pause_wanted.connect(self.pause_wanted)
         self._take_colours()
 
     def show_view(self, view: Overview) -> None:
@@ -88,14 +95,13 @@ class HomeWindow(QWidget):
             (self.chat, view.chat),
             (self.resume, view.resume),
             (self.start, view.start),
-            (self.pause, view.pause),
-            (self.finish, view.finish),
             (self.quit, view.quit),
         ):
             button.setText(action.label)
             button.setAccessibleName(action.label.replace("&", ""))
             button.setVisible(action.visible)
             button.setEnabled(action.enabled)
+        self.pause.show_choices(view.pause, view.pauses)
         if view.facts != self._facts:
             self._facts = view.facts
             self._draw_facts()
@@ -127,12 +133,15 @@ class HomeWindow(QWidget):
         if event.type() is QEvent.Type.PaletteChange:
             self._take_colours()
 
-    def _build_note(self) -> QLabel:
+    def _build_note(self, *, on_gnome: bool) -> QLabel:
         text = self.tr(
-            "This desktop shows no tray, so Shoal lives in this window and ends when it is closed. "
-            'On GNOME, the extension <a href="{url}">AppIndicator and KStatusNotifierItem '
-            "Support</a> gives it a place in the top bar."
-        ).format(url=EXTENSION_URL)
+            "This desktop shows no tray, so Shoal lives in this window and ends when it is closed."
+        )
+        if on_gnome:
+            text += " " + self.tr(
+                'The extension <a href="{url}">AppIndicator and KStatusNotifierItem Support</a> '
+                "gives it a place in GNOME's top bar."
+            ).format(url=EXTENSION_URL)
         note = QLabel(text, wordWrap=True, openExternalLinks=True)
         note.setObjectName("muted")
         note.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
@@ -154,7 +163,7 @@ class HomeWindow(QWidget):
         self._grid.setContentsMargins(ICON_PX + 14, 0, 0, 0)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
-        for button in (self.chat, self.resume, self.start, self.pause, self.finish):
+        for button in (self.chat, self.resume, self.start, self.pause):
             buttons.addWidget(button)
         buttons.addStretch(1)
         buttons.addWidget(self.quit)

@@ -209,6 +209,23 @@ def test_person_pauses_resumes_chats_and_quits_from_the_tray(
     wait_until(lambda: not alive(engine), 5, "the end of the engine")
 
 
+def test_each_kind_of_pause_is_one_choice_in_the_tray(start_app: StartApp) -> None:
+    app = start_app()
+    app.wait_for_state("idle")
+    for key, asked in (("h", {"seconds": 3600}), ("t", {"until_tomorrow": True}), ("p", {})):
+        app.choose(key)
+        paused = app.wait_for_state("paused", limit_s=10)
+        assert (paused.until is None) is (key == "p")
+        assert app.ask_engine("/fake")["pauses"][-1] == asked
+        app.choose("r")
+        app.wait_for_state("idle", limit_s=10)
+    app.choose("f")
+    app.wait_for_state("draining", limit_s=10)
+    assert app.ask_engine("/fake")["pauses"][-1] == {"finish_first": True}
+    app.choose("p")
+    app.wait_for_state("paused", limit_s=10)
+
+
 def test_icon_is_there_quickly_and_the_app_stays_small(start_app: StartApp) -> None:
     app = start_app()
     app.wait_for_state("idle")
@@ -288,6 +305,8 @@ def test_without_a_tray_a_window_offers_the_same_controls(start_app: StartApp) -
         ["xdotool", "windowactivate", "--sync", window], env=app.screen.environment, check=True
     )
     app.screen.keys("alt+p")
+    wait_until(app.screen.menu_is_open, 8.0, "the ways to pause")
+    app.screen.keys("p")
     app.wait_for_state("paused", limit_s=8)
     app.screen.keys("alt+r")
     app.wait_for_state("idle", limit_s=8)

@@ -19,6 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
+from engine.core.clock import SystemClock
 from engine.localapi.running import Home
 from engine.localapi.schema import (
     EngineEvent,
@@ -112,18 +113,24 @@ class FakeEngine:
 
     async def pause(self, request: web.Request) -> web.Response:
         wanted = PauseRequest.model_validate_json(await request.text())
-        self.asked["pauses"].append(wanted.finish_first)
+        self.asked["pauses"].append(wanted.model_dump(exclude_defaults=True))
+        until = None if wanted.seconds is None else SystemClock().unix_s() + wanted.seconds
+        if wanted.until_tomorrow:
+            until = SystemClock().unix_s() + 43_200
         if wanted.finish_first:
             await self.set_status(state="draining", sessions=2)
         else:
             await self.set_status(
-                state="paused", can_chat=False, reason="You paused it.", worker_rss_bytes=0
-            )
+                state="paused", can_chat=False, reason="You paused it.", until=until,
+                worker_rss_bytes=0,
+            )  # fmt: skip
         return _json(self.status)
 
     async def resume(self, _: web.Request) -> web.Response:
         self.asked["resumes"] += 1
-        await self.set_status(state="idle", can_chat=True, reason="", worker_rss_bytes=620_000_000)
+        await self.set_status(
+            state="idle", can_chat=True, reason="", until=None, worker_rss_bytes=620_000_000
+        )
         return _json(self.status)
 
     async def quit(self, _: web.Request) -> web.Response:

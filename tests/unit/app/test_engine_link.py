@@ -29,7 +29,7 @@ from app.messages import (
 from app.state import Role, Turn
 from engine.core.clock import SystemClock
 from engine.localapi.running import Home, find_running, read_token
-from engine.localapi.schema import ReadyFile
+from engine.localapi.schema import PauseRequest, ReadyFile
 from tests.support.desktop.screen import wait_until
 from tests.support.fake_engine import ANSWER
 
@@ -114,15 +114,15 @@ def test_closed_link_gives_the_lease_back(heard: Heard, engine: Engine) -> None:
 def test_pause_and_resume_reach_the_engine(heard: Heard, engine: Engine) -> None:
     heard.link.open(engine.ready)
     heard.wait(StatusArrived)
-    heard.link.pause(finish_first=False)
+    heard.link.pause(PauseRequest(seconds=3600))
     heard.wait(CommandDone)
     assert heard.all(StatusArrived)[-1].status.state == "paused"
     heard.link.resume()
     heard.wait(CommandDone, 2)
-    heard.link.pause(finish_first=True)
+    heard.link.pause(PauseRequest(finish_first=True))
     heard.wait(CommandDone, 3)
     asked = engine.call("/fake")
-    assert (asked["pauses"], asked["resumes"]) == ([False, True], 1)
+    assert (asked["pauses"], asked["resumes"]) == ([{"seconds": 3600}, {"finish_first": True}], 1)
 
 
 def test_answer_arrives_token_by_token_with_the_engines_count(heard: Heard, engine: Engine) -> None:
@@ -199,7 +199,7 @@ def test_engine_with_another_token_is_refused_in_its_own_words(
 
 
 def test_orders_without_an_engine_fail_at_once(heard: Heard) -> None:
-    heard.link.pause(finish_first=False)
+    heard.link.pause(PauseRequest())
     heard.link.ask(QUESTION)
     assert len(heard.all(CommandFailed)) == 1
     assert len(heard.all(ChatFailed)) == 1

@@ -23,7 +23,7 @@ from app.messages import (
 )
 from app.presenters import ChatView, Icon, Overview, chat_view, overview
 from app.words import model_name
-from engine.localapi.schema import EngineState
+from engine.localapi.schema import EngineState, PauseRequest
 from tests.support.app_states import after, status
 
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=timezone(timedelta(hours=1)))
@@ -118,26 +118,55 @@ def test_reason_that_only_repeats_the_state_is_left_out() -> None:
     assert seen(*told(state="paused", reason="Paused until you resume.")).detail == ""
 
 
-def test_running_engine_can_be_paused_both_ways_and_not_resumed() -> None:
-    view = seen(*told(state="serving"))
+def test_running_engine_can_be_paused_in_every_way_and_not_resumed() -> None:
+    view = seen(*told(state="serving", swarm="reef"))
     assert view.pause.visible
     assert view.pause.enabled
-    assert view.finish.visible
+    assert {choice.label: choice.request for choice in view.pauses} == {
+        "Pause for 1 &hour": PauseRequest(seconds=3600),
+        "Pause until &tomorrow": PauseRequest(until_tomorrow=True),
+        "&Pause until I resume": PauseRequest(),
+        "&Finish, then pause": PauseRequest(finish_first=True),
+        "Pause &everything, chat too": PauseRequest(scope="everything"),
+    }
     assert not view.resume.visible
+
+
+def test_solo_engine_has_no_traffic_to_pause() -> None:
+    requests = [choice.request for choice in seen(*told(state="idle")).pauses]
+    assert PauseRequest(scope="everything") not in requests
+    assert len(requests) == 4
+
+
+@pytest.mark.parametrize("state", ["serving", "yielding", "starting", "offline", "error"])
+def test_person_can_pause_whatever_the_engine_does(state: str) -> None:
+    assert PauseRequest() in [choice.request for choice in seen(*told(state=state)).pauses]
 
 
 def test_paused_engine_can_only_be_resumed() -> None:
     view = seen(*told(state="paused"))
     assert view.resume.visible
     assert not view.pause.visible
-    assert not view.finish.visible
+    assert not view.pauses
 
 
 def test_draining_engine_can_go_on_serving_or_pause_at_once() -> None:
     view = seen(*told(state="draining"))
     assert view.resume.label == "&Keep serving"
-    assert view.pause.label == "&Pause now"
-    assert not view.finish.visible
+    assert [(choice.label, choice.request) for choice in view.pauses] == [
+        ("&Pause now", PauseRequest())
+    ]
+
+
+def test_no_two_entries_of_the_menu_have_the_same_key() -> None:
+    for state in EngineState:
+        view = seen(*told(state=state, swarm="reef"))
+        single = (view.resume, view.start, view.chat, view.quit)
+        labels = [action.label for action in single if action.visible]
+        labels += [choice.label for choice in view.pauses]
+        keys = [label.partition("&")[2][:1].lower() for label in labels]
+        assert all(keys)
+        assert len(set(keys)) == len(keys)
 
 
 def test_controls_wait_while_an_order_is_under_way() -> None:

@@ -9,7 +9,8 @@ from pytestqt.qtbot import QtBot
 
 from app.messages import EngineStarting, Message, StatusArrived
 from app.presenters import overview
-from app.windows.home import HomeWindow
+from app.windows.home import HomeWindow, on_gnome
+from engine.localapi.schema import PauseRequest
 from tests.support.app_states import after, status
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -19,7 +20,7 @@ NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 
 @pytest.fixture
 def home(qtbot: QtBot) -> HomeWindow:
-    window = HomeWindow()
+    window = HomeWindow(on_gnome=True)
     qtbot.addWidget(window)
     hear(window, EngineStarting(), StatusArrived(status(tokens_served=48213)))
     window.bring_up()
@@ -42,10 +43,50 @@ def test_window_names_the_gnome_extension(home: HomeWindow) -> None:
     assert "https://extensions.gnome.org/extension/615/" in shown
 
 
+def test_other_desktops_hear_nothing_of_gnome(qtbot: QtBot) -> None:
+    window = HomeWindow(on_gnome=False)
+    qtbot.addWidget(window)
+    shown = "".join(label.text() for label in window.findChildren(QLabel))
+    assert "shows no tray" in shown
+    assert "GNOME" not in shown
+
+
+@pytest.mark.parametrize(
+    ("desktop", "is_gnome"),
+    [("GNOME", True), ("ubuntu:GNOME", True), ("KDE", False), ("", False), (None, False)],
+)
+def test_desktop_is_told_by_its_own_name(
+    monkeypatch: pytest.MonkeyPatch, desktop: str | None, is_gnome: bool
+) -> None:
+    monkeypatch.delenv("XDG_CURRENT_DESKTOP", raising=False)
+    if desktop is not None:
+        monkeypatch.setenv("XDG_CURRENT_DESKTOP", desktop)
+    assert on_gnome() is is_gnome
+
+
+def test_pause_button_offers_every_kind_of_pause(home: HomeWindow, qtbot: QtBot) -> None:
+    heard: list[PauseRequest] = []
+    home.pause_wanted.connect(heard.append)
+    for entry in home.pause.choices.actions():
+        entry.trigger()
+    assert heard == [
+        PauseRequest(seconds=3600),
+        PauseRequest(until_tomorrow=True),
+        PauseRequest(),
+        PauseRequest(finish_first=True),
+    ]
+
+
+def test_draining_stage_is_paused_at_once_by_one_click(home: HomeWindow, qtbot: QtBot) -> None:
+    hear(home, EngineStarting(), StatusArrived(status(state="draining", sessions=2)))
+    assert home.pause.text() == "&Pause now"
+    with qtbot.waitSignal(home.pause_wanted) as told:
+        qtbot.mouseClick(home.pause, Qt.MouseButton.LeftButton)
+    assert told.args == [PauseRequest()]
+
+
 def test_buttons_tell_what_the_person_wants(home: HomeWindow, qtbot: QtBot) -> None:
     for button, wanted in (
-        (home.pause, home.pause_wanted),
-        (home.finish, home.finish_wanted),
         (home.chat, home.chat_wanted),
         (home.quit, home.quit_wanted),
     ):
@@ -62,7 +103,7 @@ def test_only_fitting_controls_are_offered(home: HomeWindow) -> None:
 
 
 def test_window_grows_with_its_text(qtbot: QtBot) -> None:
-    window = HomeWindow()
+    window = HomeWindow(on_gnome=True)
     qtbot.addWidget(window)
     hear(window, EngineStarting())
     window.bring_up()
