@@ -86,6 +86,17 @@ class PipelineStage(_Answer):
     is_self: bool
 
 
+class TokenPart(_Answer):
+    """What a token spends time on: a stage's blocks, or the way from one stage to the next."""
+
+    peer: str
+    to: str | None = None
+    """Where the way leads; None: the peer computes."""
+    time_ms: float
+    is_measured: bool = True
+    """False: nobody has measured this way yet, and the time is assumed."""
+
+
 class LinkStatus(_Answer):
     """A link to another node that works now."""
 
@@ -131,6 +142,8 @@ class EngineStatus(_Answer):
     """Who holds what of the pipeline that a request would take now, in order."""
     spares: tuple[PipelineStage, ...] = ()
     """Stages beside it, with all that they hold."""
+    token_parts: tuple[TokenPart, ...] = ()
+    """What a token of that pipeline takes, in order, back to the first stage; empty while unknown."""
     bottleneck: str = ""
     """What a token of that pipeline spends most of its time on, as a sentence; empty while unknown."""
     bottleneck_measured: bool | None = None

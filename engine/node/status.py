@@ -10,7 +10,13 @@ from engine import __version__
 from engine.core.ids import PeerId, short
 from engine.core.plans import Hop
 from engine.core.snapshot import StageState
-from engine.localapi.schema import EngineState, EngineStatus, LinkStatus, PipelineStage
+from engine.localapi.schema import (
+    EngineState,
+    EngineStatus,
+    LinkStatus,
+    PipelineStage,
+    TokenPart,
+)
 from engine.node.membership import Membership, Serving
 from engine.node.resting import Rest
 from engine.node.stage_runner import Phase, StageRunner
@@ -146,13 +152,13 @@ def _pipeline(serving: Serving) -> dict[str, object]:
     return {
         "plan": shown(hops),
         "spares": shown(beside),
-        **({} if route is None else bottleneck(parts(route, snapshot, link_s), local_peer)),
+        **({} if route is None else time_of_token(parts(route, snapshot, link_s), local_peer)),
         "can_chat": route is not None,
     }
 
 
-def bottleneck(token: Sequence[Part], local_peer: PeerId) -> dict[str, object]:
-    """What of a token's `parts` takes longest, as the fields that say so; none while unknown."""
+def time_of_token(token: Sequence[Part], local_peer: PeerId) -> dict[str, object]:
+    """A token's `parts`, and which takes longest, as the fields that say so; none while unknown."""
     if not token:
         return {}
 
@@ -175,6 +181,15 @@ def bottleneck(token: Sequence[Part], local_peer: PeerId) -> dict[str, object]:
     return {
         "bottleneck": f"{text[0].upper()}{text[1:]}.",
         "bottleneck_measured": is_measured,
+        "token_parts": tuple(
+            TokenPart(
+                peer=part.peer,
+                to=part.to,
+                time_ms=float(f"{part.time_s * 1000:.3g}"),  # no news for every digit
+                is_measured=part.is_measured,
+            )
+            for part in token
+        ),
     }
 
 

@@ -1,15 +1,28 @@
 from __future__ import annotations
 
 from engine.core.ids import PeerId
-from engine.node.status import bottleneck
+from engine.localapi.schema import TokenPart
+from engine.node.status import time_of_token
 from engine.planner.slowest import Part
 
 OWN, OTHER = PeerId("QmOwn"), PeerId("QmTheOther7")
 
 
+def said(parts: list[Part]) -> dict[str, object]:
+    return {name: what for name, what in time_of_token(parts, OWN).items() if "bott" in name}
+
+
+def test_every_part_of_a_token_is_told_in_order_to_three_digits() -> None:
+    parts = [Part(OWN, None, 0.0201234), Part(OWN, OTHER, 0.03, is_measured=False)]
+    assert time_of_token(parts, OWN)["token_parts"] == (
+        TokenPart(peer=OWN, time_ms=20.1),
+        TokenPart(peer=OWN, to=OTHER, time_ms=30, is_measured=False),
+    )
+
+
 def test_bottleneck_of_measured_parts_says_what_takes_how_long_of_a_token() -> None:
     parts = [Part(OWN, None, 0.02), Part(OWN, OTHER, 0.03), Part(OTHER, None, 0.04)]
-    assert bottleneck(parts, OWN) == {
+    assert said(parts) == {
         "bottleneck": "…Other7 computes 40 of the 90 ms of each token.",
         "bottleneck_measured": True,
     }
@@ -17,7 +30,7 @@ def test_bottleneck_of_measured_parts_says_what_takes_how_long_of_a_token() -> N
 
 def test_time_of_a_way_that_nobody_has_measured_is_called_so() -> None:
     parts = [Part(OWN, None, 0.02), Part(OWN, OTHER, 0.05, is_measured=False)]
-    assert bottleneck(parts, OWN) == {
+    assert said(parts) == {
         "bottleneck": (
             "The way from this node to …Other7 takes about 50 of the about 70 ms of each token; "
             "it is not measured yet."
@@ -28,7 +41,7 @@ def test_time_of_a_way_that_nobody_has_measured_is_called_so() -> None:
 
 def test_bottleneck_beside_a_way_that_nobody_has_measured_says_what_is_not_known() -> None:
     parts = [Part(OWN, None, 0.08), Part(OWN, OTHER, 0.05, is_measured=False)]
-    assert bottleneck(parts, OWN) == {
+    assert said(parts) == {
         "bottleneck": (
             "This node computes 80 of the about 130 ms of each token; "
             "not every way between stages is measured yet."
@@ -38,4 +51,4 @@ def test_bottleneck_beside_a_way_that_nobody_has_measured_says_what_is_not_known
 
 
 def test_nothing_is_said_of_a_token_whose_parts_are_unknown() -> None:
-    assert bottleneck([], OWN) == {}
+    assert time_of_token([], OWN) == {}
