@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
+from engine.client.stopwatch import Stopwatch
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, LocalProtocolError
 from engine.core.generation import FinishReason, Lossy, TokenEvent, TokenLogprobs
@@ -72,6 +73,8 @@ class Batch:
     """Tokens that must be computed before the next news; 0 once there was any."""
     has_failed: bool = False
     troubled_since_s: float | None = None
+    stopwatch: Stopwatch | None = None
+    """Measures the route of the present attempt."""
     news: asyncio.Queue[tuple[int, TokenEvent] | Failure] = field(default_factory=asyncio.Queue)
 
     @property
@@ -89,6 +92,7 @@ class Batch:
             raise LocalProtocolError("The request was repaired too often; send it again.")
         self.attempt += 1
         self.has_failed = False
+        self.stopwatch = None
 
     def receive(self, row: Row, token: int, logprobs: TokenLogprobs | None) -> None:
         """Take in a new token; duplicates and those of older attempts are ignored."""
@@ -109,6 +113,8 @@ class Batch:
         elif row.flags & RowFlags.LENGTH:
             finish = FinishReason.LENGTH
         sequence.finished = finish is not None
+        if self.stopwatch is not None:
+            self.stopwatch.arrived(row.session, is_last=sequence.finished)
         reused_tokens = sequence.reused_tokens if is_first else 0
         event = TokenEvent(token, logprobs, finish, reused_tokens)
         self.news.put_nowait((sequence.index, event))

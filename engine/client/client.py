@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
 from engine.client.dealing import Dealer
+from engine.client.experience import Experience
 from engine.client.journey import Journey, SwarmView
 from engine.client.merging import merged
 from engine.client.opening import link_times
@@ -62,7 +64,7 @@ class Client:
     ) -> None:
         self._links = links
         self._clock = clock
-        self._view = view
+        self._view = Experience(view, links, spec, config, clock)
         self._spec = spec
         self._config = config
         self._prefixes = PrefixUse.NONE
@@ -137,6 +139,7 @@ class Client:
                 try:
                     if batch.waiting:
                         await journey.establish()
+                        self._watch(journey)
                         if journey.has_advanced:
                             patience.got_on()
                     while batch.waiting or batch.news.qsize():
@@ -149,6 +152,21 @@ class Client:
             for session in batch.sequences:
                 del self._journeys[session]
             journey.end()
+
+    def _watch(self, journey: Journey) -> None:
+        """See how fast the route is that has just been taken."""
+        batch = journey.batch
+        if journey.route is not None and not batch.has_failed:
+            sessions = [sequence.session for sequence in batch.waiting]
+            batch.stopwatch = self._view.stopwatch(journey.route, sessions, self._rows_at)
+
+    def _rows_at(self) -> Counter[PeerId]:
+        """Sequences of ours that run at each stage."""
+        rows: Counter[PeerId] = Counter()
+        for journey in dict.fromkeys(self._journeys.values()):
+            for hop in () if journey.route is None else journey.route.hops:
+                rows[hop.peer] += len(journey.batch.waiting)
+        return rows
 
     @property
     def local_peer(self) -> PeerId:

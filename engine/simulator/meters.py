@@ -13,7 +13,7 @@ from engine.core.plans import Route
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner import pipeline
 from engine.planner.distances import UNKNOWN_LINK_S
-from engine.planner.observed import Observations, believe, learned
+from engine.planner.observed import Cycle, Observations, believe, learned
 from engine.planner.routing import find_route
 from engine.simulator.bound import LeastBlockBound
 from engine.simulator.scenario import Machine, Meter, Scenario
@@ -39,10 +39,6 @@ class Gauge(Protocol):
         """(tokens/s, the most that would be possible), of nodes that had the time to load."""
         ...
 
-    def believed(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
-        """What a node makes of the announcements."""
-        ...
-
 
 def gauge_of(scenario: Scenario, seed: int) -> Gauge:
     """The meter that a scenario asks for."""
@@ -58,10 +54,6 @@ class _LeastBlock:
         self._num_blocks = scenario.num_blocks
         self._bound = LeastBlockBound(scenario.num_blocks)
         self._last: tuple[frozenset[PeerId], float] = (frozenset(), 0.0)
-
-    def believed(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
-        """All that they say."""
-        return snapshot
 
     def sample(
         self, now_s: float, reload_s: float, least_tokens_per_s: float, present: Sequence[Present]
@@ -85,10 +77,6 @@ class _Pipeline:
         self._size = scenario.size
         self._empty = SwarmSnapshot(scenario.name, scenario.num_blocks, link_s=scenario.link_s())
 
-    def believed(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
-        """All that they say."""
-        return snapshot
-
     def sample(
         self, now_s: float, reload_s: float, least_tokens_per_s: float, present: Sequence[Present]
     ) -> tuple[float, float]:
@@ -101,7 +89,7 @@ class _Pipeline:
 
 
 class _Clients:
-    """A few clients, each with its own way to every node, who tell what they have measured."""
+    """A few clients, each with its own way to every node, who remember what they have used."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         rng = Random(f"{seed} clients")  # noqa: S311 - nobody gains by guessing it
@@ -110,35 +98,33 @@ class _Clients:
             {machine.peer: rng.uniform(0.005, 2 * UNKNOWN_LINK_S) for machine in scenario.machines}
             for _ in range(CLIENTS)
         ]
-        self._seen: Observations = {}
-        self._last: tuple[SwarmSnapshot, Observations, SwarmSnapshot] | None = None
-        """What was said and measured, and what is made of it: asked for much oftener than it changes."""
-
-    def believed(self, snapshot: SwarmSnapshot) -> SwarmSnapshot:
-        """What has been measured, and what they say where nothing has."""
-        last = self._last
-        if last is None or last[0] is not snapshot or last[1] is not self._seen:
-            last = self._last = snapshot, self._seen, believe(snapshot, self._seen)
-        return last[2]
+        self._seen: list[Observations] = [{} for _ in range(CLIENTS)]
 
     def sample(
         self, now_s: float, reload_s: float, least_tokens_per_s: float, present: Sequence[Present]
     ) -> tuple[float, float]:
         """See `Gauge`."""
+        block_s = {node.machine.peer: node.machine.block_s for node in present}
         serving = tuple(n.stage for n in present if n.stage.state is StageState.ONLINE)
         said = replace(self._empty, stages=serving)
-        block_s = {node.machine.peer: node.machine.block_s for node in present}
-        believed, true = self.believed(said), believe(said, block_s)
+        true = replace(said, stages=tuple(_truly(stage, block_s[stage.peer]) for stage in serving))
         total = possible = 0.0
-        for link_s in self._link_s:
+        for client, link_s in enumerate(self._link_s):
+            seen = self._seen[client]
             try:
-                route, best = find_route(believed, link_s=link_s), find_route(true, link_s=link_s)
+                route = find_route(believe(said, seen, now_s), link_s=link_s)
+                best = find_route(true, link_s=link_s)
             except NoRoute:
                 continue
-            total += 1 / _step_s(route, block_s, link_s)
+            step_s = _step_s(route, block_s, link_s)
+            total += 1 / step_s
             possible += 1 / _step_s(best, block_s, link_s)
-            self._seen = learned(self._seen, {hop.peer: block_s[hop.peer] for hop in route.hops})
+            self._seen[client] = learned(seen, Cycle(route, said, link_s, step_s), now_s)
         return total, possible
+
+
+def _truly(stage: StageInfo, block_s: float) -> StageInfo:
+    return replace(stage, decode_tokens_per_s=1 / (block_s * len(stage.span)))
 
 
 def _step_s(route: Route, block_s: Mapping[PeerId, float], link_s: Mapping[PeerId, float]) -> float:

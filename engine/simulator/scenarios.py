@@ -146,7 +146,7 @@ def liar(name: str, rng: Random) -> Scenario:
         tuple(Visit(index, -1.0, inf) for index in range(30)),
         duration_s=4 * 3600,
         meter=Meter.CLIENTS,
-        sample_s=300.0,
+        sample_s=60.0,
     )
 
 

@@ -117,7 +117,7 @@ class World:
         for _ in range(_MAX_ROUNDS):
             moves = 0
             for node in self._nodes.values():
-                span = self.policy.move(self._seen(), node.machine.peer, node.max_blocks)
+                span = self.policy.move(self._view, node.machine.peer, node.max_blocks)
                 if span is not None and span != node.span:
                     self._serve(node, -1)
                     node.span = span
@@ -137,8 +137,8 @@ class World:
         machine = self.scenario.machines[visit.machine]
         rng = Random(f"{self.seed} {machine.peer} {visit.from_s}")  # noqa: S311 - a draw to repeat
         max_blocks = min(machine.max_blocks, self.scenario.num_blocks)
-        others = tuple(stage for stage in self._seen().stages if stage.peer != machine.peer)
-        seen = replace(self._seen(), stages=others)
+        others = tuple(stage for stage in self._view.stages if stage.peer != machine.peer)
+        seen = replace(self._view, stages=others)
         span = self.policy.place(seen, machine.peer, max_blocks)
         node = Node(machine, visit.from_s, rng, max_blocks, machine.block_s, span)
         self._measure(node)
@@ -163,7 +163,7 @@ class World:
         """A newcomer asks again whether its aim is free, and loads."""
         if not self._is_here(node):
             return
-        other = self.policy.confirm(self._seen(), node.machine.peer, node.max_blocks)
+        other = self.policy.confirm(self._view, node.machine.peer, node.max_blocks)
         if other is not None and other != node.span and aims_left:
             node.span = other
             self._announce(node)
@@ -188,7 +188,7 @@ class World:
         if self.scenario.noise:
             self._measure(node)
         if not node.is_moving:
-            span = self.policy.move(self._seen(), node.machine.peer, node.max_blocks)
+            span = self.policy.move(self._view, node.machine.peer, node.max_blocks)
             if span is not None and span != node.span:
                 self._aim(node, span, MAX_AIMS)
         self._check_later(node)
@@ -202,7 +202,7 @@ class World:
     def _confirm(self, node: Node, aims_left: int) -> None:
         if not self._is_here(node) or node.next_span is None:
             return
-        other = self.policy.confirm(self._seen(), node.machine.peer, node.max_blocks)
+        other = self.policy.confirm(self._view, node.machine.peer, node.max_blocks)
         if other == node.span or (other is not None and not aims_left):
             node.next_span, node.is_moving = None, False
             self._announce(node)
@@ -252,9 +252,6 @@ class World:
             stages = tuple(self._announced[peer] for peer in sorted(self._announced))
             self._view = replace(self._view, stages=stages)
             self._is_changed = False
-
-    def _seen(self) -> SwarmSnapshot:
-        return self._gauge.believed(self._view)
 
     def _serve(self, node: Node, sign: int) -> None:
         self._rates[node.span.start : node.span.end] += sign * node.rate

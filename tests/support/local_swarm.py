@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.client.client import Client
-from engine.config import ClientConfig, StageConfig, SwarmConfig
+from engine.config import ClientConfig, StageConfig, StageEmulation, SwarmConfig
 from engine.core.clock import SystemClock
 from engine.core.errors import WorkerFailed
 from engine.core.generation import TokenEvent
@@ -60,6 +60,8 @@ class LocalSwarm:
         """Stages that no client hears of."""
         self.decode_tokens_per_s = self.decode_row_s = 0.0
         """What all stages claim."""
+        self.claims: dict[PeerId, float] = {}
+        """Decode rates that single stages claim."""
         self._directory = directory
         self._config = config
         self._client_config = client
@@ -74,7 +76,7 @@ class LocalSwarm:
                 stage.order.span,
                 stage.state,
                 stage.handler.kv_tokens[0].device,
-                self.decode_tokens_per_s,
+                self.claims.get(stage.peer, self.decode_tokens_per_s),
                 (),
                 "test",
                 decode_row_s=self.decode_row_s,
@@ -89,12 +91,25 @@ class LocalSwarm:
         """There is nothing to wait for."""
         return self.snapshot()
 
-    async def add_stage(self, name: str, span: Span, decides_as_on: str = "cpu") -> LocalStage:
+    async def add_stage(
+        self,
+        name: str,
+        span: Span,
+        decides_as_on: str = "cpu",
+        emulate: StageEmulation | None = None,
+    ) -> LocalStage:
         """Start a stage with a real worker, whose handler decides as on such a device."""
         links = await self.node(name)
         handler = StageHandler(links, CLOCK, self._config, lambda: None)
         order = LoadOrder(
-            self._directory, self.spec, span, Dtype.FLOAT32, "cpu", threads=1, region_bytes=1 << 20
+            self._directory,
+            self.spec,
+            span,
+            Dtype.BFLOAT16 if emulate else Dtype.FLOAT32,
+            "cpu",
+            threads=1,
+            region_bytes=1 << 20,
+            emulate=emulate,
         )
         worker = await WorkerProcess.start(
             order, on_progress=lambda done, total: None, on_open_failed=handler.open_failed

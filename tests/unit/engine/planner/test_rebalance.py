@@ -8,7 +8,6 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner.coverage import best_rearrangement
-from engine.planner.observed import believe, learned
 from engine.planner.petals import block_rates
 from engine.planner.placement import servers
 from engine.planner.rebalance import better_places, decide, steady
@@ -138,14 +137,3 @@ def test_noise_of_a_measurement_is_not_announced() -> None:
     assert steady(0.010, 0.0103) == 0.010
     assert steady(0.010, 0.012) == 0.012
     assert steady(0.0, 0.010) == 0.010
-
-
-def test_what_clients_have_measured_counts_more_than_what_a_node_says_of_itself() -> None:
-    swarm = snapshot(20, node("ana", 0, 10, 0.001), node("ben", 0, 10, 0.002))
-    seen = learned(learned({}, {ANA: 0.009}), {ANA: 0.019})
-    assert seen[ANA] == pytest.approx(0.012)
-    believed = believe(swarm, seen)
-    ana, ben = believed.stages
-    assert ana.block_s == pytest.approx(0.012)
-    assert ana.decode_tokens_per_s == pytest.approx(1 / 0.12)
-    assert ben == swarm.stages[1]
