@@ -29,6 +29,11 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
     own = parser.add_argument_group("for programs that start it")
     own.add_argument("--leased", action="store_true", help="end with the last leased event stream")
     own.add_argument(
+        "--await-setup",
+        action="store_true",
+        help="the first time, fetch and announce nothing before the person has said how to begin",
+    )
+    own.add_argument(
         "--parent-pid", type=positive, metavar="PID", help="end when this process has ended"
     )
     ready = own.add_mutually_exclusive_group()
@@ -48,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
         config=config.load(home.settings_file, overrides),
         overrides=overrides,
         leased=args.leased,
+        awaits_setup=args.await_setup,
         ready_fd=args.ready_fd,
         ready_file=args.ready_file,
         stages=args.stages or 1,

@@ -176,6 +176,9 @@ class EngineStatus(_Answer):
     """Our clock minus the swarm's median; None when no peer has told."""
     leased: bool = False
     """Whether the engine ends when its last lease closes; a service does not."""
+    awaits_setup: bool = False
+    """Nothing is fetched, held or announced before a person has said how Shoal shall begin: with
+    `POST /shoal/v1/setup`, or by joining or founding a swarm."""
     can_chat: bool = False
     """Whether the known stages cover the whole model, so that a request would find a route."""
 

@@ -280,6 +280,18 @@ class Membership:
         host = "127.0.0.1" if all(a.startswith("/ip4/127.") for a in own) else "0.0.0.0"  # noqa: S104
         return others, tuple({f"/ip4/{host}/tcp/{a.split('/')[4]}": None for a in own})
 
+    async def find_model(self) -> ModelFiles:
+        """Have everything of the model on disk but its weights.
+
+        Raises:
+            EngineError: There is none, or it cannot be fetched.
+        """
+        before = self.doing
+        try:
+            return await self._prepare(None)
+        finally:
+            self._say(before)
+
     async def _prepare(self, span: Span | None) -> ModelFiles:
         """Find the model; with a span, have its weights on disk too."""
         self._say(f"Preparing {self.source}.")

@@ -12,8 +12,10 @@ from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ConfigError, EngineError, EnginePaused, PeerError, ResourceError
 from engine.core.generation import Lossy, PrefixUse, TokenEvent
+from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
+from engine.core.snapshot import SwarmSnapshot
 from engine.localapi.measurements import NetworkMeasurement
 from engine.localapi.running import Home
 from engine.localapi.schema import (
@@ -52,6 +54,7 @@ WATCH_S = 1.0
 """Counters in the status are at most this old for those who watch."""
 FIRST_LEASE_S = 60.0
 """A leased engine whose owner never comes, because it was killed meanwhile, ends after this."""
+AWAITS_SETUP = "Shoal waits until you have said how it shall begin."
 LEASE_GRACE_S = 1.0
 """A leased engine outlives its last lease by this: a reload of the window is no reason to end."""
 
@@ -68,9 +71,14 @@ class Node:
         clock: Clock,
         *,
         leased: bool,
+        awaits_setup: bool = False,
     ) -> None:
-        """A `leased` engine ends with its last lease."""
+        """A `leased` engine ends with its last lease.
+
+        One that `awaits_setup` does nothing before a person has said how it shall begin.
+        """
         self._leased = leased
+        self._awaits_setup = awaits_setup
         self._home = home
         self._config = config
         self._compute = compute
@@ -120,6 +128,9 @@ class Node:
         self._membership.show(progress)
 
     def _begin_life(self, joined: asyncio.Future[None] | None) -> None:
+        if self._awaits_setup:
+            self._membership.doing = AWAITS_SETUP
+            return
         self._life = asyncio.create_task(self._live(self._membership, joined), name="membership")
 
     async def stop(self) -> None:
@@ -187,7 +198,7 @@ class Node:
             api_url=self.api_url,
             leased=self._leased,
             tokens_used=self._tokens_used,
-        ).model_copy(update={"notices": self.notices})
+        ).model_copy(update={"notices": self.notices, "awaits_setup": self._awaits_setup})
 
     async def watch(self) -> AsyncIterator[EngineStatus]:
         """See `Backend`."""
@@ -349,12 +360,15 @@ class Node:
 
     async def swarm_create(self, request: SwarmCreateRequest) -> SwarmInfo:
         """See `Backend`."""
-        serving = self._serving()
+        if self._awaits_setup:
+            spec = (await self._membership.find_model()).spec
+        else:
+            spec = self._serving().files.spec
         invite = founding.found(
             self._home,
             request.name,
             source=self._membership.source,
-            model_id=serving.files.spec.model_id,
+            model_id=spec.model_id,
             private=request.private,
         )
         return await self._switch(invite)
@@ -377,7 +391,8 @@ class Node:
         if self._resting.leaves:
             raise EnginePaused("Everything is paused; resume before you change swarms.")
         async with self._switching:
-            old = self._membership.invite
+            old, awaited_setup = self._membership.invite, self._awaits_setup
+            self._awaits_setup = False
             await self._end_life()
             self._membership = self._new_membership(invite)
             joined: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -390,6 +405,7 @@ class Node:
                     invites.save(self._home.swarm_file, invite)
             except BaseException:
                 await self._end_life()
+                self._awaits_setup = awaited_setup
                 self._membership = self._new_membership(old)
                 self._begin_life(None)
                 raise
@@ -404,6 +420,36 @@ class Node:
     async def measure_network(self, request: MeasureRequest) -> NetworkMeasurement:
         """See `Backend`."""
         return await measure_network(self._membership, request)
+
+    # Setting up -----------------------------------------------------------------------------
+
+    @property
+    def invite(self) -> Invite | None:
+        """Of the swarm we are in or go to; None when solo."""
+        return self._membership.invite
+
+    async def begin(self) -> None:
+        """Begin alone, if nothing has begun yet."""
+        async with self._switching:
+            if self._awaits_setup:
+                self._awaits_setup = False
+                self._membership = self._new_membership(self._membership.invite)
+                if not self._resting.leaves:
+                    self._begin_life(None)
+        self._notify()
+
+    def show(self, progress: Progress | None) -> None:
+        """Show how far something is that has nothing to do with the stage."""
+        self._membership.progress = progress
+        self._notify()
+
+    def swarm_now(self) -> tuple[PeerId | None, SwarmSnapshot | None]:
+        """(Our id, the swarm as we see it); None before we have joined."""
+        joined, serving = self._membership.joined, self._membership.serving
+        return (
+            None if joined is None else joined.peer.peer_id,
+            None if serving is None else serving.directory.snapshot(),
+        )
 
     # Generating -----------------------------------------------------------------------------
 

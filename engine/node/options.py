@@ -17,6 +17,8 @@ class EngineOptions:
     config: Config
     overrides: Overrides = field(default_factory=dict)
     """What of the configuration is the command line's, and not the settings file's."""
+    awaits_setup: bool = False
+    """Begin nothing before a person has said how, if nothing has ever begun here."""
     leased: bool = False
     """End when the last event stream opened with `lease=1` closes."""
     ready_fd: int | None = None

@@ -19,6 +19,7 @@ from engine.core.whole_file import write_whole
 from engine.http.chat_routes import ChatRoutes
 from engine.http.household_routes import HouseholdRoutes
 from engine.http.server import ApiServer, serve
+from engine.http.setup_routes import SetupRoutes
 from engine.localapi.lock import engine_lock
 from engine.localapi.running import Home, process_start
 from engine.localapi.schema import ReadyFile
@@ -32,6 +33,7 @@ from engine.node.local_stages import LocalStages
 from engine.node.node import Node
 from engine.node.options import EngineOptions
 from engine.node.settings import SettingsFile
+from engine.node.setting_up import SettingUp
 from engine.planner.placement import even_spans
 from engine.storage.database import Database
 from engine.swarm import invites
@@ -70,8 +72,16 @@ async def _run(options: EngineOptions, database: Database) -> None:
     home = options.home
     token = ensure_token(home.token_file)
     machine = await asyncio.to_thread(compute.choose, options.config.model, options.config.limits)
+    invite = _invite(options)
     node = Node(
-        home, options.config, machine, _invite(options), SystemClock(), leased=options.leased
+        home,
+        options.config,
+        machine,
+        invite,
+        SystemClock(),
+        leased=options.leased,
+        # Whoever has begun once has an identity.
+        awaits_setup=options.awaits_setup and invite is None and not home.identity_file.exists(),
     )
     if database.damaged is not None:
         node.notices = (_damaged_text(database.damaged),)
@@ -80,7 +90,8 @@ async def _run(options: EngineOptions, database: Database) -> None:
     await chats.clean_up()
     settings = SettingsFile(home.settings_file, options.overrides)
     household = HouseholdRoutes(Household(home, settings, node))
-    server = await serve(node, token, options.config.api, [chats, household])
+    setup = SetupRoutes(SettingUp(home, node))
+    server = await serve(node, token, options.config.api, [chats, household, setup])
     try:
         node.api_url = server.url
         _say_ready(options, server)
