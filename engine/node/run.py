@@ -32,8 +32,8 @@ from engine.node.household import Household
 from engine.node.local_stages import LocalStages
 from engine.node.node import Node
 from engine.node.options import EngineOptions
-from engine.node.settings import SettingsFile
 from engine.node.setting_up import SettingUp
+from engine.node.settings import SettingsFile
 from engine.planner.placement import even_spans
 from engine.storage.database import Database
 from engine.swarm import invites

@@ -13,6 +13,8 @@ from engine.profiler.hardware import Hardware
 
 GB = 10**9
 ME = PeerId("me")
+SOME_BYTES = RAM_BASE_BYTES + (400 << 20)
+"""Room for a part of the model."""
 
 
 def would_hold(
@@ -55,7 +57,7 @@ def test_a_large_machine_would_hold_the_whole_model() -> None:
 
 def test_less_memory_holds_fewer_blocks_and_never_takes_more_than_allowed() -> None:
     lengths = []
-    for ram_bytes in (1_100 << 20, 1_200 << 20, 1_400 << 20, 4_000 << 20):
+    for ram_bytes in (SOME_BYTES, SOME_BYTES + (200 << 20), 8 * GB):
         shown = would_hold(ram_bytes=ram_bytes)
         assert shown.span is not None
         assert shown.memory_bytes <= ram_bytes
@@ -65,14 +67,14 @@ def test_less_memory_holds_fewer_blocks_and_never_takes_more_than_allowed() -> N
 
 
 def test_a_cap_without_room_for_a_block_is_told_with_numbers() -> None:
-    shown = would_hold(ram_bytes=750 << 20)
+    shown = would_hold(ram_bytes=RAM_BASE_BYTES + (50 << 20))
     assert shown.span is None
     assert "A block of SmolLM2-135M-Instruct takes 14 MB" in shown.reason
 
 
 def test_in_a_swarm_it_would_hold_what_others_do_not() -> None:
     shown = would_hold(
-        ram_bytes=1_200 << 20, in_swarm=True, others=(stage("a", 0, 15), stage("me", 0, 5))
+        ram_bytes=SOME_BYTES, in_swarm=True, others=(stage("a", 0, 15), stage("me", 0, 5))
     )
     assert shown.is_certain
     assert shown.span is not None
@@ -80,7 +82,7 @@ def test_in_a_swarm_it_would_hold_what_others_do_not() -> None:
 
 
 def test_before_the_swarm_has_been_seen_the_place_is_open() -> None:
-    shown = would_hold(ram_bytes=1_200 << 20, in_swarm=True)
+    shown = would_hold(ram_bytes=SOME_BYTES, in_swarm=True)
     assert not shown.is_certain
     assert "the swarm says which" in shown.reason
 
