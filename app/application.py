@@ -12,28 +12,22 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.artwork import icon
-from app.engine_link import EngineLink
+from app.engine_link.api import Api
+from app.engine_link.chats import ChatLink
+from app.engine_link.engine import EngineLink
 from app.engine_process import EngineProcess
-from app.messages import (
-    ChatAsked,
-    ChatCleared,
-    ChatRetried,
-    ConnectionLost,
-    Message,
-    QuitAsked,
-    StatusArrived,
-)
-from app.presenters import Icon, chat_view, overview
+from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
+from app.presenters import Icon, overview
 from app.settings import Settings
 from app.single_instance import SingleInstance
-from app.state import AppState, history
+from app.state import AppState
 from app.store import Store
 from app.tray import Tray
-from app.windows.chat import ChatWindow
 from app.windows.home import HomeWindow, on_gnome
+from app.wiring.chat import ChatWiring
 from engine.core.clock import SystemClock
 from engine.localapi.running import Home
 from engine.localapi.schema import ReadyFile
@@ -59,10 +53,13 @@ class Application(QObject):
         self._settings = Settings(home)
         self._instance = instance
         self._has_tray = False
-        self._chat: ChatWindow | None = None
         self._home: HomeWindow | None = None
         self._store = Store(self)
-        self._link = EngineLink(SystemClock(), self)
+        api = Api(self)
+        self._link = EngineLink(api, self)
+        self._chat = ChatWiring(
+            self._store, ChatLink(api, SystemClock(), self), self._settings, self
+        )
         self._process = EngineProcess(home, engine_command, self)
         self._tray = Tray(self)
         self._store.changed.connect(self._draw)
@@ -72,6 +69,9 @@ class Application(QObject):
         self._process.ended.connect(self._on_engine_ended)
         instance.raised.connect(self._raise_window)
         self._join_controls(self._tray)
+        self._chat.resume_wanted.connect(self._link.resume)
+        self._chat.start_wanted.connect(self._process.start)
+        self._chat.closed.connect(self._on_window_closed)
         self._refresh = QTimer(self, interval=int(CLOCK_REFRESH_S * 1000))
         self._refresh.timeout.connect(lambda: self._draw(self._store.state))
 
@@ -88,9 +88,8 @@ class Application(QObject):
         if self._store.state.quitting:
             return
         self._store.dispatch(QuitAsked())
-        for window in (self._chat, self._home):
-            if window is not None:
-                window.close()
+        for window in self._windows():
+            window.close()
         asked = self._process.is_ours and self._link.quit_engine()
         self._process.end(asked=asked)
 
@@ -116,8 +115,8 @@ class Application(QObject):
         self._tray.show(view)
         if self._home is not None and self._home.isVisible():
             self._home.show_view(view)
-        if self._chat is not None and self._chat.isVisible():
-            self._chat.show_view(chat_view(state, now, self.tr))
+        if self._chat.window is not None and self._chat.window.isVisible():
+            self._chat.draw(state, now)
 
     def _look_for_tray(self, *, last: bool) -> None:
         self._has_tray = Tray.is_available()
@@ -138,17 +137,6 @@ class Application(QObject):
     def _open_chat(self) -> None:
         if self._store.state.quitting:
             return
-        if self._chat is None:
-            chat = ChatWindow(self._settings)
-            chat.asked.connect(self._ask)
-            chat.retry_wanted.connect(self._retry)
-            chat.stop_wanted.connect(self._link.stop)
-            chat.clear_wanted.connect(self._new_chat)
-            chat.resume_wanted.connect(self._link.resume)
-            chat.start_wanted.connect(self._process.start)
-            chat.closed.connect(self._on_window_closed)
-            self._chat = chat
-        self._chat.show_view(chat_view(self._store.state, datetime.now().astimezone(), self.tr))
         self._chat.bring_up()
 
     def _open_home(self) -> None:
@@ -166,22 +154,13 @@ class Application(QObject):
         controls.chat_wanted.connect(self._open_chat)
         controls.quit_wanted.connect(self.quit)
 
-    def _ask(self, text: str) -> None:
-        self._store.dispatch(ChatAsked(text))
-        self._link.ask(history(self._store.state.chat))
-
-    def _retry(self) -> None:
-        self._store.dispatch(ChatRetried())
-        self._link.ask(history(self._store.state.chat))
-
-    def _new_chat(self) -> None:
-        self._link.stop()
-        self._store.dispatch(ChatCleared())
+    def _windows(self) -> list[QWidget]:
+        """The windows that exist."""
+        return [window for window in (self._chat.window, self._home) if window is not None]
 
     def _on_window_closed(self) -> None:
         """Without a tray, the last closed window leaves nothing to reach us by."""
-        windows = [window for window in (self._chat, self._home) if window is not None]
-        if not self._has_tray and not any(window.isVisible() for window in windows):
+        if not self._has_tray and not any(window.isVisible() for window in self._windows()):
             self.quit()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.chat_messages import ChatMessage
 from engine.localapi.schema import EngineStatus
 
 
@@ -14,16 +15,6 @@ class Command(StrEnum):
     PAUSE = "pause"
     FINISH = "finish"
     RESUME = "resume"
-
-
-class Ending(StrEnum):
-    """Why an answer ended."""
-
-    COMPLETE = "complete"
-    LENGTH = "length"
-    STOPPED = "stopped"
-    """The person pressed Stop."""
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,59 +75,10 @@ class CommandFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatAsked:
-    """The person sent a message."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChatRetried:
-    """The person wants the newest answer once more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatStarted:
-    """The engine took the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatToken:
-    """More of the answer."""
-
-    text: str
-    at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class ChatEnded:
-    """The answer is over."""
-
-    ending: Ending
-    tokens: int | None = None
-    """The engine's own count; None keeps ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatFailed:
-    """The answer did not come, or not to its end."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChatCleared:
-    """The person wants an empty conversation."""
-
-
-@dataclass(frozen=True, slots=True)
 class QuitAsked:
     """The person wants us gone."""
 
 
-ChatMessage = (
-    ChatAsked | ChatRetried | ChatStarted | ChatToken | ChatEnded | ChatFailed | ChatCleared
-)
 Message = (
     EngineStarting
     | EngineFound

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from app.messages import Command
-from app.state import Answering, AppState, Owner, Process, Turn
+from app.state import AppState, Owner, Process
 from app.words import Tr, end_of_pause, model_name, progress_words, share_of, size
 from engine.core.plans import Span
 from engine.localapi.schema import EngineState, EngineStatus, PauseRequest
@@ -72,33 +72,9 @@ class Overview:
     """Labelled numbers for the home window."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatView:
-    """What the chat window shows beside the turns themselves."""
-
-    icon: Icon
-    title: str
-    subtitle: str
-    turns: tuple[Turn, ...]
-    can_send: bool
-    can_stop: bool
-    notice: str
-    """Why nothing can be asked now; empty when it can."""
-    progress: float | None
-    """0 to 1, or below 0 when the end is not known; None: nothing is in progress."""
-    resume: Action
-    start: Action
-    failure: str
-    """Why the newest answer failed; empty when it has not."""
-    live_line: str
-    placeholder: str
-    welcome: str
-    """Who reads the messages, for the empty conversation."""
-
-
 def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
     """The state for tray and home window; `now` carries the local time zone."""
-    icon, headline, detail = _state_words(state, now, tr)
+    icon, headline, detail = state_words(state, now, tr)
     if state.command_error:
         detail = state.command_error
     status = state.status if state.linked else None
@@ -113,8 +89,8 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         pause=Action(tr("&Pause"), visible=bool(pauses), enabled=free),
         pauses=pauses,
         resume=Action(
-            tr("&Keep serving") if _is(status, EngineState.DRAINING) else tr("&Resume"),
-            visible=_is(status, EngineState.PAUSED) or _is(status, EngineState.DRAINING),
+            tr("&Keep serving") if is_in(status, EngineState.DRAINING) else tr("&Resume"),
+            visible=is_in(status, EngineState.PAUSED) or is_in(status, EngineState.DRAINING),
             enabled=free,
         ),
         start=Action(
@@ -128,33 +104,6 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
             enabled=not state.quitting,
         ),
         facts=_facts(status, tr) if status else (),
-    )
-
-
-def chat_view(state: AppState, now: datetime, tr: Tr) -> ChatView:
-    """The state for the chat window."""
-    icon, headline, detail = _state_words(state, now, tr)
-    status = state.status if state.linked else None
-    chat = state.chat
-    answering = chat.answering is not Answering.NOT
-    ready = status is not None and status.can_chat and not state.quitting
-    notice = "" if ready or answering else _why_closed(state, headline, detail, tr)
-    paused = _is(status, EngineState.PAUSED)
-    return ChatView(
-        icon=icon,
-        title=model_name(status.model) if status and status.model else "Shoal",
-        subtitle=headline,
-        turns=chat.turns,
-        can_send=ready and not answering,
-        can_stop=answering,
-        notice=notice,
-        progress=_progress_share(state) if notice else None,
-        resume=Action(tr("Resume"), visible=bool(notice) and paused, enabled=state.command is None),
-        start=Action(tr("Try again"), visible=bool(notice) and state.process is Process.STOPPED),
-        failure=chat.failure.message if chat.failure else "",
-        live_line=_live_line(state, tr),
-        placeholder=tr("Ask anything") if ready else tr("You can type now and send later"),
-        welcome=_who_reads(status, tr),
     )
 
 
@@ -178,7 +127,7 @@ def _pauses(status: EngineStatus | None, tr: Tr) -> tuple[PauseChoice, ...]:
     return tuple(choices)
 
 
-def _state_words(state: AppState, now: datetime, tr: Tr) -> tuple[Icon, str, str]:
+def state_words(state: AppState, now: datetime, tr: Tr) -> tuple[Icon, str, str]:
     """Icon, headline and detail."""
     if state.quitting:
         return Icon.DRAINING, tr("Stopping…"), ""
@@ -247,7 +196,8 @@ def _held(verb: str, status: EngineStatus, tr: Tr) -> str:
     )
 
 
-def _progress_share(state: AppState) -> float | None:
+def progress_share(state: AppState) -> float | None:
+    """How far what goes on is, 0 to 1; below 0: the end is not known; None: nothing goes on."""
     if state.process is Process.STOPPED:
         return None
     if not state.linked or state.status is None:
@@ -258,52 +208,6 @@ def _progress_share(state: AppState) -> float | None:
         return None
     progress = state.status.progress
     return share_of(progress) if progress and progress.total > 0 else -1.0
-
-
-def _live_line(state: AppState, tr: Tr) -> str:
-    chat = state.chat
-    where: list[str] = []
-    if state.status is not None:
-        if state.status.model:
-            where.append(model_name(state.status.model))
-        where.append(_through(state.status, tr))
-    if chat.answering is Answering.WAITING:
-        return " · ".join([tr("Waiting for the first token…"), *where])
-    if not chat.tokens:
-        return " · ".join(where)
-    numbers = [tr("1 token") if chat.tokens == 1 else tr("{n} tokens").format(n=chat.tokens)]
-    if chat.tokens_per_s > 0:
-        numbers.insert(0, tr("{rate} tokens/s").format(rate=f"{chat.tokens_per_s:.1f}"))
-    return " · ".join([*numbers, *where])
-
-
-def _through(status: EngineStatus, tr: Tr) -> str:
-    if status.swarm is None:
-        return tr("solo")
-    if len(status.plan) > 1:
-        return tr("{swarm}, {n} stages").format(swarm=status.swarm, n=len(status.plan))
-    return status.swarm
-
-
-def _why_closed(state: AppState, headline: str, detail: str, tr: Tr) -> str:
-    """Why nothing can be asked now."""
-    status = state.status if state.linked and not state.quitting else None
-    if status is not None and status.state in (EngineState.IDLE, EngineState.SERVING):
-        if status.swarm is None:
-            return tr("Almost ready…")
-        return tr(
-            "Nobody holds some of the model's blocks now. The chat opens when a node with them joins."
-        )
-    return _sentence(headline, detail)
-
-
-def _who_reads(status: EngineStatus | None, tr: Tr) -> str:
-    if status is not None and status.swarm is None:
-        return tr("The model runs on this computer alone: your messages do not leave it.")
-    return tr(
-        "Your message travels through the computers that hold the model. "
-        "They must read it to answer, so do not write secrets here."
-    )
 
 
 def _facts(status: EngineStatus, tr: Tr) -> tuple[tuple[str, str], ...]:
@@ -320,7 +224,8 @@ def _facts(status: EngineStatus, tr: Tr) -> tuple[tuple[str, str], ...]:
     return tuple(facts)
 
 
-def _sentence(headline: str, detail: str) -> str:
+def sentence(headline: str, detail: str) -> str:
+    """Both as one line."""
     return (
         f"{headline}. {detail}"
         if detail and not headline.endswith("…")
@@ -328,5 +233,6 @@ def _sentence(headline: str, detail: str) -> str:
     )
 
 
-def _is(status: EngineStatus | None, state: EngineState) -> bool:
+def is_in(status: EngineStatus | None, state: EngineState) -> bool:
+    """Whether the engine is known to be in `state`."""
     return status is not None and status.state is state

@@ -8,23 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import assert_never
 
+from app.chat_state import Chats, apply_to_chats
 from app.messages import (
-    ChatAsked,
-    ChatCleared,
-    ChatEnded,
-    ChatFailed,
-    ChatMessage,
-    ChatRetried,
-    ChatStarted,
-    ChatToken,
     Command,
     CommandDone,
     CommandFailed,
     CommandSent,
     ConnectionLost,
-    Ending,
     EngineCrashed,
     EngineFound,
     EngineStarting,
@@ -56,60 +47,6 @@ class Process(StrEnum):
     """It ended and will not be started again until the person says so."""
 
 
-class Role(StrEnum):
-    """Who speaks, in the words of the chat API."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-
-
-class Answering(StrEnum):
-    """How far the present answer is."""
-
-    NOT = "not"
-    WAITING = "waiting"
-    """Asked; no token yet."""
-    STREAMING = "streaming"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of the conversation."""
-
-    key: int
-    """Never used twice, so that a window can tell a repeated answer from its predecessor."""
-    role: Role
-    text: str = ""
-    ending: Ending | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChatFailure:
-    """Why there is no answer, in one sentence that says what to do."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chat:
-    """The one conversation that is kept, in memory only."""
-
-    turns: tuple[Turn, ...] = ()
-    answering: Answering = Answering.NOT
-    failure: ChatFailure | None = None
-    tokens: int = 0
-    """Tokens of the newest answer."""
-    first_token_at_s: float = 0.0
-    last_token_at_s: float = 0.0
-    next_key: int = 0
-
-    @property
-    def tokens_per_s(self) -> float:
-        """Decode rate of the newest answer; 0 before its second token."""
-        elapsed_s = self.last_token_at_s - self.first_token_at_s
-        return (self.tokens - 1) / elapsed_s if self.tokens > 1 and elapsed_s > 0 else 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class AppState:
     """Everything that the tray and the windows draw."""
@@ -127,7 +64,7 @@ class AppState:
     command: Command | None = None
     command_error: str = ""
     quitting: bool = False
-    chat: Chat = field(default_factory=Chat)
+    chats: Chats = field(default_factory=Chats)
 
 
 def apply(state: AppState, message: Message) -> AppState:
@@ -162,18 +99,8 @@ def apply(state: AppState, message: Message) -> AppState:
             return replace(state, command=None, command_error=text)
         case QuitAsked():
             return replace(state, quitting=True)
-        case (
-            ChatAsked()
-            | ChatRetried()
-            | ChatStarted()
-            | ChatToken()
-            | ChatEnded()
-            | ChatFailed()
-            | ChatCleared()
-        ):
-            return replace(state, chat=_apply_to_chat(state.chat, message))
         case _:
-            assert_never(message)
+            return replace(state, chats=apply_to_chats(state.chats, message))
 
 
 def _unlinked(state: AppState) -> AppState:
@@ -187,80 +114,3 @@ def _unlinked(state: AppState) -> AppState:
         command_error="",
         process_note="",
     )
-
-
-def _apply_to_chat(chat: Chat, message: ChatMessage) -> Chat:
-    answering = chat.answering is not Answering.NOT
-    match message:
-        case ChatAsked(text):
-            if answering or not text.strip():
-                return chat
-            question = Turn(chat.next_key, Role.USER, text.strip())
-            return _waiting(
-                replace(chat, turns=(*chat.turns, question), next_key=chat.next_key + 1)
-            )
-        case ChatRetried():
-            if answering or not chat.turns:
-                return chat
-            turns = chat.turns
-            return _waiting(
-                replace(chat, turns=turns[:-1] if turns[-1].role is Role.ASSISTANT else turns)
-            )
-        case ChatStarted():
-            return chat
-        case ChatToken(text, at_s):
-            if not answering:
-                return chat
-            first = chat.answering is Answering.WAITING
-            return replace(
-                _with_answer(chat, text=chat.turns[-1].text + text),
-                answering=Answering.STREAMING,
-                tokens=chat.tokens + 1,
-                first_token_at_s=at_s if first else chat.first_token_at_s,
-                last_token_at_s=at_s,
-            )
-        case ChatEnded(ending, tokens):
-            if not answering:
-                return chat
-            return replace(
-                _with_answer(chat, ending=ending),
-                answering=Answering.NOT,
-                tokens=chat.tokens if tokens is None else tokens,
-            )
-        case ChatFailed(text):
-            if not answering:
-                return chat
-            return replace(
-                _with_answer(chat, ending=Ending.FAILED),
-                answering=Answering.NOT,
-                failure=ChatFailure(text),
-            )
-        case ChatCleared():
-            return Chat(next_key=chat.next_key)
-        case _:
-            assert_never(message)
-
-
-def _waiting(chat: Chat) -> Chat:
-    """Open an empty answer after the last turn."""
-    return replace(
-        chat,
-        turns=(*chat.turns, Turn(chat.next_key, Role.ASSISTANT)),
-        next_key=chat.next_key + 1,
-        answering=Answering.WAITING,
-        failure=None,
-        tokens=0,
-        first_token_at_s=0.0,
-        last_token_at_s=0.0,
-    )
-
-
-def _with_answer(chat: Chat, *, text: str | None = None, ending: Ending | None = None) -> Chat:
-    newest = chat.turns[-1]
-    changed = replace(newest, text=newest.text if text is None else text, ending=ending)
-    return replace(chat, turns=(*chat.turns[:-1], changed))
-
-
-def history(chat: Chat) -> tuple[Turn, ...]:
-    """The turns that a request for the newest answer must carry: all that say something."""
-    return tuple(turn for turn in chat.turns if turn.text)

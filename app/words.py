@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from app.messages import Ending
+from engine.localapi.chats import Ending
 from engine.localapi.schema import Progress
 
 Tr = Callable[[str], str]
@@ -25,7 +25,9 @@ def ending_note(ending: Ending | None, tr: Tr) -> str:
         case Ending.LENGTH:
             return tr("Cut off: the answer reached its length limit")
         case Ending.FAILED:
-            return tr("Interrupted")
+            return tr("Broken off")
+        case Ending.INTERRUPTED:
+            return tr("Interrupted: Shoal ended meanwhile")
         case Ending.COMPLETE | None:
             return ""
         case _:
@@ -45,6 +47,20 @@ def end_of_pause(until_unix_s: float | None, now: datetime, tr: Tr) -> str:
     else:
         moment = f"{end:%a} {end.day} {end:%b}, {end:%H:%M}"
     return tr("until {moment} ({left} left)").format(moment=moment, left=left)
+
+
+def day_words(unix_s: float, now: datetime, tr: Tr) -> str:
+    """`18:30`, `yesterday`, `Mon`, `3 Feb`, `3 Feb 2025`: the farther, the less exact."""
+    moment = datetime.fromtimestamp(unix_s, tz=now.tzinfo)
+    days = (now.date() - moment.date()).days
+    if days <= 0:
+        return f"{moment:%H:%M}"
+    if days == 1:
+        return tr("yesterday")
+    if days < 7:
+        return f"{moment:%A}"
+    year = "" if moment.year == now.year else f" {moment.year}"
+    return f"{moment.day} {moment:%b}{year}"
 
 
 def progress_words(progress: Progress) -> str:

@@ -1,36 +1,49 @@
-"""The chat window."""
+"""The chat window: conversations, the one that is open, and what is asked next."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeySequence,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QPushButton,
+    QSplitter,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
 )
 
-from app.artwork import icon
-from app.presenters import Action, ChatView, Icon
+from app.chat_presenters import ChatView, SidebarView, as_text
+from app.presenters import Action
 from app.settings import Settings
 from app.windows.banner import Banner
+from app.windows.chat_header import ChatHeader
 from app.windows.composer import Composer
 from app.windows.looks import Looks, looks, style_sheet
+from app.windows.sidebar import Sidebar
 from app.windows.transcript import COLUMN_WIDTH_PX, SIDE_MARGIN_PX, Transcript
+from engine.localapi.chats import Attachment, Message
 
-ICON_PX = 28
 WELCOME_WIDTH_PX = 460
 
 
 class ChatWindow(QWidget):
-    """Draws a `ChatView` and tells what the person wants.
+    """Draws a `ChatView` and a `SidebarView`, and tells what the person wants.
+
+    What concerns the list, a message or the settings is told by `sidebar`, `transcript`, `header`.
 
     Signals:
-        asked: A message to send.
+        asked: A message to send: its text, its files, and the message that it is to stand beside
+            or None.
+        draft_changed: Texts that lie in the composer.
         stop_wanted: End the answer under way.
         retry_wanted: Ask for the failed answer again.
         clear_wanted: Begin a new conversation.
@@ -39,7 +52,8 @@ class ChatWindow(QWidget):
         closed: The window was closed.
     """
 
-    asked = Signal(str)
+    asked = Signal(str, object, object)
+    draft_changed = Signal(object)
     stop_wanted = Signal()
     retry_wanted = Signal()
     clear_wanted = Signal()
@@ -51,38 +65,52 @@ class ChatWindow(QWidget):
         super().__init__(parent)
         self._settings = settings
         self._colours: Looks | None = None
-        self._icon: Icon | None = None
+        self._view: ChatView | None = None
+        self._said = 0
+        self._edited: Message | None = None
         self.setObjectName("window")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle(self.tr("Shoal chat"))
-        self.setMinimumSize(380, 360)
+        self.setMinimumSize(420, 380)
+        self.setAcceptDrops(True)
         self._build_parts()
         self._lay_out()
         self._connect()
         geometry = settings.geometry("chat")
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(820, 700)
+            self.resize(1080, 740)
         self._take_colours()
 
-    def show_view(self, view: ChatView) -> None:
-        """Draw `view`."""
-        if view.icon is not self._icon:
-            self._icon = view.icon
-            self._state_icon.setPixmap(icon(view.icon).pixmap(ICON_PX, ICON_PX))
-            self.setWindowIcon(icon(view.icon))
-        _set_text(self._title, view.title)
-        _set_text(self._subtitle, view.subtitle)
+    def show_view(self, view: ChatView, sidebar: SidebarView) -> None:
+        """Draw both."""
+        if self._view is not None and view.chat != self._view.chat and self._view.chat is not None:
+            self._stop_editing()
+        self._view = view
+        self.sidebar.show_view(sidebar)
+        self.header.show_view(view)
         _set_text(self._live, view.live_line)
+        self._live.setToolTip(view.path)
+        _set_text(self._context, view.context_line)
+        self._context.setObjectName("alarm" if view.context_is_full else "muted")
         _set_text(self._who_reads, view.welcome)
-        self._new.setEnabled(bool(view.turns))
-        self._pages.setCurrentIndex(1 if view.turns else 0)
-        self.transcript.show_turns(view.turns)
+        empty = not view.turns and not view.opening
+        self._pages.setCurrentIndex(0 if empty else 1)
+        self.transcript.show_turns(
+            view.turns,
+            more=view.more,
+            can_change=view.can_change,
+            can_continue=view.can_continue,
+        )
         self.notice.show_text(view.notice, (view.resume, view.start), view.progress)
-        retry = Action(self.tr("Retry"), enabled=view.can_send)
+        retry = Action(self.tr("Retry"), visible=view.can_retry, enabled=view.can_send)
         self.failure.show_text(view.failure, (retry,), None)
         self.composer.show_abilities(
             can_send=view.can_send, can_stop=view.can_stop, placeholder=view.placeholder
         )
+        if view.said != self._said:
+            self._said = view.said
+            self._edited = None
+            self.composer.clear()
 
     def bring_up(self) -> None:
         """Show the window before all others, ready for typing."""
@@ -93,8 +121,9 @@ class ChatWindow(QWidget):
         self.composer.edit.setFocus()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Remember the place; the conversation stays."""
+        """Remember the place."""
         self._settings.keep_geometry("chat", self.saveGeometry())
+        self._settings.keep_geometry("chat-parts", self._parts.saveState())
         super().closeEvent(event)
         self.closed.emit()
 
@@ -104,31 +133,36 @@ class ChatWindow(QWidget):
         if event.type() is QEvent.Type.PaletteChange:
             self._take_colours()
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Files may be dropped anywhere in the window."""
+        if _files(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Attach them."""
+        self.composer.attach_files(_files(event.mimeData()))
+
     def _build_parts(self) -> None:
-        self._state_icon = QLabel()
-        self._state_icon.setFixedSize(ICON_PX, ICON_PX)
-        self._title = QLabel()
-        self._title.setObjectName("title")
-        self._subtitle = QLabel()
-        self._subtitle.setObjectName("muted")
-        self._new = QPushButton(self.tr("&New chat"))
-        self._new.setAccessibleName(self.tr("New chat"))
-        self._new.setToolTip(self.tr("Forget this conversation and begin another (Ctrl+N)"))
+        self.sidebar = Sidebar()
+        self.header = ChatHeader()
         self.transcript = Transcript()
         self._welcome = self._build_welcome()
         self.failure = Banner("failure", actions=1)
         self.notice = Banner("notice", actions=2)
+        self.problem = Banner("notice", actions=1)
         self.composer = Composer()
         self._live = QLabel()
         self._live.setObjectName("muted")
         self._live.setAccessibleName(self.tr("Speed and place of the answer"))
-        self._keys = QLabel(self.tr("Enter sends · Shift+Enter starts a new line"))
-        self._keys.setObjectName("muted")
+        self._context = QLabel()
+        self._context.setObjectName("muted")
+        self._context.setAccessibleName(self.tr("How full the model's context is"))
 
     def _build_welcome(self) -> QWidget:
         page = QWidget()
         title = QLabel(self.tr("What would you like to know?"))
         title.setObjectName("welcome")
+        title.setWordWrap(True)
         hint = self._who_reads = QLabel(wordWrap=True)
         hint.setObjectName("hint")
         hint.setMaximumWidth(WELCOME_WIDTH_PX)
@@ -148,16 +182,6 @@ class ChatWindow(QWidget):
         return page
 
     def _lay_out(self) -> None:
-        names = QVBoxLayout()
-        names.setSpacing(1)
-        names.addWidget(self._title)
-        names.addWidget(self._subtitle)
-        header = QHBoxLayout()
-        header.setContentsMargins(18, 12, 14, 12)
-        header.setSpacing(11)
-        header.addWidget(self._state_icon)
-        header.addLayout(names, 1)
-        header.addWidget(self._new)
         line = QFrame()
         line.setObjectName("line")
         pages = QWidget()
@@ -167,10 +191,10 @@ class ChatWindow(QWidget):
         foot = QHBoxLayout()
         foot.setContentsMargins(6, 0, 6, 0)
         foot.addWidget(self._live, 1)
-        foot.addWidget(self._keys)
+        foot.addWidget(self._context)
         column = QVBoxLayout()
         column.setSpacing(8)
-        for part in (self.failure, self.notice, self.composer):
+        for part in (self.failure, self.notice, self.problem, self.composer):
             column.addWidget(part)
         column.addLayout(foot)
         below = QWidget()
@@ -181,33 +205,97 @@ class ChatWindow(QWidget):
         centre.addStretch(1)
         centre.addWidget(below, 1000)
         centre.addStretch(1)
+        conversation = QWidget()
+        middle = QVBoxLayout(conversation)
+        middle.setContentsMargins(0, 0, 0, 0)
+        middle.setSpacing(0)
+        middle.addWidget(self.header)
+        middle.addWidget(line)
+        middle.addWidget(pages, 1)
+        middle.addLayout(centre)
+        self._parts = QSplitter()
+        self._parts.setObjectName("parts")
+        self._parts.setHandleWidth(1)
+        self._parts.setChildrenCollapsible(False)
+        self._parts.addWidget(self.sidebar)
+        self._parts.addWidget(conversation)
+        self._parts.setStretchFactor(1, 1)
+        self._parts.setSizes([250, 830])
+        state = self._settings.geometry("chat-parts")
+        if state is not None:
+            self._parts.restoreState(state)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addLayout(header)
-        whole.addWidget(line)
-        whole.addWidget(pages, 1)
-        whole.addLayout(centre)
+        whole.addWidget(self._parts)
 
     def _connect(self) -> None:
-        self._new.clicked.connect(self._on_new)
+        self.sidebar.new_wanted.connect(self._on_new)
+        self.header.copy_wanted.connect(self._copy_all)
+        self.header.sidebar_wanted.connect(self.sidebar.setVisible)
+        self.header.rename_wanted.connect(self._rename)
         self.composer.sent.connect(self._on_sent)
         self.composer.stop_wanted.connect(self.stop_wanted)
+        self.composer.edit_cancelled.connect(self._stop_editing)
+        self.composer.draft_changed.connect(self._tell_draft)
+        self.composer.refused.connect(
+            lambda text: self.problem.show_text(text, (Action(self.tr("OK")),), None)
+        )
+        self.problem.chosen.connect(lambda _index: self.problem.hide())
+        self.transcript.edit_wanted.connect(self._begin_editing)
         self.failure.chosen.connect(lambda _index: self.retry_wanted.emit())
         self.notice.chosen.connect(
             lambda index: (self.resume_wanted, self.start_wanted)[index].emit()
         )
-        QShortcut(QKeySequence.StandardKey.New, self, self._on_new)
-        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
-        QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self.stop_wanted.emit)
+        for keys, act in (
+            (QKeySequence.StandardKey.New, self._on_new),
+            (QKeySequence.StandardKey.Close, self.close),
+            (QKeySequence.StandardKey.Open, self.composer.choose_files),
+            (Qt.Key.Key_Escape, self._on_escape),
+            ("Ctrl+K", self.sidebar.search.setFocus),
+            ("Ctrl+B", self.header.sidebar.click),
+            ("Ctrl+L", self.composer.edit.setFocus),
+            ("Ctrl+Shift+C", self._copy_all),
+            ("Ctrl+End", self.transcript.go_to_end),
+        ):
+            QShortcut(QKeySequence(keys), self, act)
 
     def _on_sent(self, text: str) -> None:
-        self.composer.clear()
-        self.asked.emit(text)
+        self.problem.hide()
+        self.asked.emit(text, self.composer.files.files, self._edited)
 
     def _on_new(self) -> None:
+        self._stop_editing()
         self.clear_wanted.emit()
         self.composer.edit.setFocus()
+
+    def _on_escape(self) -> None:
+        if self.composer.is_editing:
+            self._stop_editing()
+        else:
+            self.stop_wanted.emit()
+
+    def _begin_editing(self, message: Message) -> None:
+        self._edited = message
+        self.composer.begin_editing(message.text)
+
+    def _stop_editing(self) -> None:
+        self._edited = None
+        self.composer.end_editing()
+
+    def _tell_draft(self) -> None:
+        files: tuple[Attachment, ...] = self.composer.files.files
+        texts = (self.composer.edit.toPlainText(), *(file.text for file in files))
+        self.draft_changed.emit(tuple(text for text in texts if text))
+
+    def _copy_all(self) -> None:
+        if self._view is not None:
+            QGuiApplication.clipboard().setText(as_text(self._view.turns, self.tr))
+
+    def _rename(self) -> None:
+        if self._view is not None:
+            self.header.sidebar.setChecked(True)
+            self.sidebar.show()
+            self.sidebar.rename(self._view.chat)
 
     def _take_colours(self) -> None:
         colours = looks(self.palette())
@@ -215,8 +303,13 @@ class ChatWindow(QWidget):
             self._colours = colours
             self.setStyleSheet(style_sheet(colours))
             self.transcript.set_colours(colours)
+            self.sidebar.set_colours(colours)
 
 
 def _set_text(label: QLabel, text: str) -> None:
     if label.text() != text:
         label.setText(text)
+
+
+def _files(data: QMimeData) -> list[str]:
+    return [url.toLocalFile() for url in data.urls() if url.isLocalFile()]

@@ -1,10 +1,28 @@
-"""The field in which the person writes, with its Send button."""
+"""Where the person writes: field, files, and the button that sends or stops."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QSizePolicy, QWidget
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QTextCursor
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.text_files import NotAttached, read_text_file
+from app.windows.attachments import Attachments
+from engine.localapi.chats import MAX_ATTACHMENTS
 
 MAX_LINES = 7
 
@@ -71,36 +89,53 @@ class MessageEdit(QPlainTextEdit):
 
 
 class Composer(QFrame):
-    """Field and button, as one framed control.
+    """Field, files and buttons, as one framed control.
 
     Signals:
         sent: The text that the person wants to send; the field keeps it until `clear`.
         stop_wanted: The answer under way shall end.
+        edit_cancelled: The message that was being edited shall stay as it is.
+        draft_changed: There is something else in it now.
+        refused: A file cannot be attached; a sentence.
     """
 
     sent = Signal(str)
     stop_wanted = Signal()
+    edit_cancelled = Signal()
+    draft_changed = Signal()
+    refused = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("composer")
         self._can_send = False
         self._can_stop = False
+        self.files = Attachments()
+        self._editing = self._build_editing()
         self.edit = MessageEdit()
         self.edit.setAccessibleName(self.tr("Message"))
         self.edit.setAccessibleDescription(self.tr("Enter sends, Shift+Enter starts a new line"))
-        self.edit.send_wanted.connect(self._send)
-        self.edit.textChanged.connect(self._draw)
-        self.edit.focus_changed.connect(self._on_focus)
+        self.attach = QToolButton()
+        self.attach.setObjectName("tool")
+        self.attach.setText("+")
+        self.attach.setAccessibleName(self.tr("Attach text files"))
+        self.attach.setToolTip(self.tr("Attach text files (Ctrl+O)"))
+        self.attach.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.button = QPushButton()
         self.button.setObjectName("primary")
         self.button.setMinimumWidth(84)
-        self.button.clicked.connect(self._on_button)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 7, 8, 7)
+        row = QHBoxLayout()
         row.setSpacing(8)
+        row.addWidget(self.attach, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(self.edit, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 7, 8, 7)
+        column.setSpacing(6)
+        for part in (self._editing, self.files):
+            column.addWidget(part)
+        column.addLayout(row)
+        self._connect()
         self._draw()
 
     def show_abilities(self, *, can_send: bool, can_stop: bool, placeholder: str) -> None:
@@ -111,9 +146,79 @@ class Composer(QFrame):
             self.edit.setPlaceholderText(placeholder)
         self._draw()
 
+    def begin_editing(self, text: str) -> None:
+        """Take an earlier message to write it anew."""
+        self._editing.show()
+        self.edit.setPlainText(text)
+        self.edit.moveCursor(QTextCursor.MoveOperation.End)
+        self.edit.setFocus()
+
+    def end_editing(self) -> None:
+        """Be there for new messages again."""
+        if not self._editing.isHidden():
+            self._editing.hide()
+            self.edit.clear()
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether an earlier message is being written anew."""
+        return not self._editing.isHidden()
+
     def clear(self) -> None:
-        """Empty the field: its text has been taken."""
+        """Empty it: what it held has been taken."""
+        self.end_editing()
         self.edit.clear()
+        self.files.clear()
+
+    def attach_files(self, paths: Sequence[str]) -> None:
+        """Attach the files that are texts."""
+        for path in paths:
+            try:
+                file = read_text_file(Path(path), self.tr)
+            except NotAttached as problem:
+                self.refused.emit(str(problem))
+                continue
+            if not self.files.add(file):
+                self.refused.emit(
+                    self.tr("A message takes at most {n} files.").format(n=MAX_ATTACHMENTS)
+                )
+                return
+
+    def _build_editing(self) -> QWidget:
+        bar = QWidget()
+        words = QLabel(self.tr("You are writing an earlier message anew; the old one is kept."))
+        words.setObjectName("small")
+        words.setWordWrap(True)
+        cancel = QToolButton()
+        cancel.setObjectName("small")
+        cancel.setText(self.tr("Cancel"))
+        cancel.setAccessibleName(self.tr("Leave the message as it was"))
+        cancel.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        cancel.clicked.connect(self.edit_cancelled)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(4, 0, 0, 0)
+        row.addWidget(words, 1)
+        row.addWidget(cancel)
+        bar.hide()
+        return bar
+
+    def _connect(self) -> None:
+        self.edit.send_wanted.connect(self._send)
+        self.edit.textChanged.connect(self._draw)
+        self.edit.textChanged.connect(self.draft_changed)
+        self.edit.focus_changed.connect(self._on_focus)
+        self.files.changed.connect(self._draw)
+        self.files.changed.connect(self.draft_changed)
+        self.attach.clicked.connect(self.choose_files)
+        self.button.clicked.connect(self._on_button)
+
+    def choose_files(self) -> None:
+        """Let the person choose files."""
+        dialog = QFileDialog(self, self.tr("Attach text files"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.filesSelected.connect(self.attach_files)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def _draw(self) -> None:
         label = self.tr("Stop") if self._can_stop else self.tr("Send")
@@ -124,7 +229,8 @@ class Composer(QFrame):
         self.button.setEnabled(self._can_stop or self._may_send())
 
     def _may_send(self) -> bool:
-        return self._can_send and bool(self.edit.toPlainText().strip())
+        has = bool(self.edit.toPlainText().strip() or self.files.files)
+        return self._can_send and has
 
     def _send(self) -> None:
         if self._may_send():

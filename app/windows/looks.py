@@ -14,6 +14,8 @@ class Looks:
     is_dark: bool
     page: str
     """Behind the conversation and the input."""
+    side: str
+    """Behind lists and panels beside it."""
     text: str
     muted: str
     border: str
@@ -26,6 +28,8 @@ class Looks:
     accent_hover: str
     focus: str
     """Around the accent, where it has the keyboard."""
+    alarm: str
+    """Text that warns."""
     warning: str
     warning_border: str
 
@@ -42,6 +46,7 @@ def looks(palette: QPalette) -> Looks:
     return Looks(
         is_dark=dark,
         page=page.name(),
+        side=mixed(0.045 if dark else 0.03),
         text=text.name(),
         muted=mixed(0.62),
         border=mixed(0.22 if dark else 0.16),
@@ -51,6 +56,7 @@ def looks(palette: QPalette) -> Looks:
         on_accent="#ffffff",
         accent_hover="#4590e2" if dark else "#185ea8",
         focus="#b9d9ff" if dark else "#0d3f75",
+        alarm="#ff9a94" if dark else "#a82020",
         warning=_mix(page, QColor("#d9534f"), 0.20 if dark else 0.09).name(),
         warning_border=_mix(page, QColor("#d9534f"), 0.55 if dark else 0.40).name(),
     )
@@ -96,6 +102,60 @@ def style_sheet(colours: Looks) -> str:
     QPushButton#primary:disabled {{
         background: {colours.code}; border-color: {colours.border}; color: {colours.muted};
     }}
+    QWidget#sidebar {{ background: {colours.side}; }}
+    QScrollArea#transcript, QWidget#column {{ background: {colours.page}; border: none; }}
+    QListView#chats {{ background: transparent; border: none; color: {colours.text}; }}
+    QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit#field {{
+        background: {colours.page}; border: 1px solid {colours.border}; border-radius: 8px;
+        padding: 5px 8px; color: {colours.text};
+        selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
+    }}
+    QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus,
+    QPlainTextEdit#field:focus {{ border-color: {colours.accent}; }}
+    QFrame#bubble {{ background: {colours.bubble}; border-radius: 12px; }}
+    QFrame#codeFrame {{
+        background: {colours.code}; border: 1px solid transparent; border-radius: 8px;
+    }}
+    QFrame#chip {{
+        background: {colours.code}; border: 1px solid {colours.border}; border-radius: 8px;
+    }}
+    QLabel#small {{ color: {colours.muted}; font-size: 12px; }}
+    QLabel#note {{ color: {colours.muted}; font-style: italic; }}
+    QLabel#badge {{
+        border: 1px solid {colours.border}; border-radius: 8px; padding: 1px 7px;
+        color: {colours.muted}; font-size: 12px;
+    }}
+    QLabel#badge[privacy="public"] {{
+        background: {colours.warning}; border-color: {colours.warning_border};
+        color: {colours.text};
+    }}
+    QToolButton#small {{
+        border: 1px solid transparent; border-radius: 6px; padding: 2px 5px;
+        background: transparent; color: {colours.muted}; font-size: 12px; margin: 0;
+    }}
+    QToolButton#small:hover {{ background: {colours.code}; color: {colours.text}; }}
+    QToolButton#small:focus {{ border-color: {colours.accent}; color: {colours.text}; }}
+    QToolButton#tool {{
+        border: 1px solid transparent; border-radius: 8px; padding: 5px 9px;
+        background: transparent; color: {colours.text};
+    }}
+    QToolButton#tool:hover, QToolButton#tool:checked {{ background: {colours.code}; }}
+    QToolButton#tool:focus {{ border-color: {colours.accent}; }}
+    QToolButton#tool::menu-indicator {{ image: none; }}
+    QPushButton#round {{
+        border-radius: 14px; padding: 0; background: {colours.page}; min-width: 28px;
+        min-height: 28px;
+    }}
+    QScrollBar:vertical {{ background: transparent; width: 11px; margin: 2px; }}
+    QScrollBar:horizontal {{ background: transparent; height: 11px; margin: 2px; }}
+    QScrollBar::handle {{ background: {colours.border}; border-radius: 3px; }}
+    QScrollBar::handle:vertical {{ min-height: 32px; }}
+    QScrollBar::handle:horizontal {{ min-width: 32px; }}
+    QScrollBar::handle:hover {{ background: {colours.muted}; }}
+    QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+    QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+    QSplitter#parts::handle {{ background: {colours.border}; }}
+    QLabel#alarm {{ color: {colours.alarm}; font-size: 12px; font-weight: 600; }}
     QProgressBar {{
         border: none; border-radius: 2px; background: {colours.border};
         max-height: 4px; min-height: 4px;

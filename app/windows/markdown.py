@@ -99,7 +99,9 @@ class MarkdownTail:
         cursor.movePosition(QTextCursor.MoveOperation.End)
         before, first = cursor.block(), part.begin()
         above, own = _list_of(before), _list_of(first)
-        if own is None:
+        if self._document.isEmpty() and above is None:
+            cursor.setBlockFormat(first.blockFormat())
+        elif own is None:
             cursor.insertBlock(first.blockFormat(), QTextCharFormat())
         elif above is not None:  # after anything but a list, Qt opens the first item itself
             cursor.insertBlock()

@@ -1,272 +1,328 @@
-"""The conversation, as one selectable document."""
+"""The conversation: cards one below the other, of which only those near the reader exist.
+
+A conversation may have ten thousand messages, and a card takes some milliseconds to build. So a
+window of them is kept, moved as the reader scrolls, and built a few at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt, QTimer, QUrl
-from PySide6.QtGui import (
-    QColor,
-    QDesktopServices,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QTextBlock,
-    QTextBlockFormat,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-    QTextFormat,
-)
-from PySide6.QtWidgets import QTextBrowser, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QPushButton, QScrollArea, QWidget
 
-from app.state import Role, Turn
 from app.windows.looks import Looks
-from app.windows.markdown import CODE_PADDING_PX, MarkdownTail, body_block_format, is_code
-from app.words import ending_note
+from app.windows.message_card import MessageCard
+from engine.localapi.chats import Message
 
 REDRAW_INTERVAL_MS = 50
 COLUMN_WIDTH_PX = 760
 """Longer lines are hard to read; a wider window gets wider margins."""
 SIDE_MARGIN_PX = 28
-BUBBLE_PADDING_X_PX = 14
-BUBBLE_PADDING_Y_PX = 9
-BUBBLE_SHARE = 0.82
-"""The widest bubble, as a share of the column."""
-RADIUS_PX = 12.0
-TURN_GAP_PX = 18
-IS_BUBBLE = QTextFormat.Property.UserProperty.value + 1
-LINK_SCHEMES = ("http", "https", "mailto")
+TOP_MARGIN_PX = 18
+CARD_GAP_PX = 16
+NEAR_PX = 900
+"""Cards are built before the reader comes this near."""
+STEP = 3
+"""Cards that are built at once; more would be felt."""
+MOST_CARDS = 48
+AT_END_PX = 24
 
 
-@dataclass(slots=True)
-class _Shown:
-    """A turn in the document."""
+class Transcript(QScrollArea):
+    """Draws messages; the newest one may grow.
 
-    turn: Turn
-    start: int
-    tail: MarkdownTail | None
+    Signals:
+        older_wanted: The reader comes near the first message that is known.
+        copy_wanted, edit_wanted, again_wanted, continue_wanted: With the `Message`.
+        branch_wanted: The id of a message whose branch shall be shown.
+    """
 
-
-class Transcript(QTextBrowser):
-    """Draws turns; the newest one may grow."""
+    older_wanted = Signal()
+    edit_wanted = Signal(object)
+    again_wanted = Signal(object)
+    continue_wanted = Signal(object)
+    branch_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setOpenLinks(False)
-        self.anchorClicked.connect(self._open_link)
-        self.setUndoRedoEnabled(False)
+        self.setObjectName("transcript")
         self.setAccessibleName(self.tr("Conversation"))
-        self.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextBrowserInteraction
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.document().setIndentWidth(26)
-        self.document().setDocumentMargin(0)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        self._column = QWidget()
+        self._column.setObjectName("column")
+        self.setWidget(self._column)
+        self._to_end = QPushButton("↓", self)
+        self._to_end.setObjectName("round")
+        self._to_end.setAccessibleName(self.tr("Go to the newest message"))
+        self._to_end.setToolTip(self.tr("Go to the newest message (End)"))
+        self._to_end.clicked.connect(self.go_to_end)
+        self._to_end.hide()
         self._colours: Looks | None = None
-        self._wanted: tuple[Turn, ...] = ()
-        self._shown: list[_Shown] = []
+        self._wanted: tuple[Message, ...] = ()
+        self._can_change = False
+        self._can_continue = False
+        self._has_older = False
+        self._cards: list[MessageCard] = []
+        self._first = 0
+        """Index in `_wanted` of the first card's message."""
+        self._follows = True
+        """Whether the end stays in sight as it grows."""
+        self._moving = False
         self._redraw = QTimer(self, singleShot=True, interval=REDRAW_INTERVAL_MS)
         self._redraw.timeout.connect(self._draw)
+        self._fill = QTimer(self, singleShot=True, interval=0)
+        self._fill.timeout.connect(self._fill_some)
+        self.verticalScrollBar().valueChanged.connect(self._on_scrolled)
 
     def set_colours(self, colours: Looks) -> None:
         """Follow the desktop's palette."""
         self._colours = colours
-        self._shown.clear()
-        self.clear()
-        self._draw()
+        for card in self._cards:
+            card.set_colours(colours)
 
-    def show_turns(self, turns: Sequence[Turn]) -> None:
-        """Show `turns`; drawn at most every 50 ms, so tokens may come as fast as they like."""
-        if tuple(turns) == self._wanted:
+    def show_turns(
+        self, turns: Sequence[Message], *, more: bool, can_change: bool, can_continue: bool
+    ) -> None:
+        """Show a branch; drawn at most every 50 ms, so tokens may come as fast as they like.
+
+        Args:
+            turns: The end of the branch.
+            more: Whether there are earlier messages, which can be had now.
+            can_change: Whether messages can be edited and repeated.
+            can_continue: Whether the last answer can go on.
+        """
+        self._has_older = more
+        fresh = tuple(turns)
+        dress = (can_change, can_continue)
+        if dress == (self._can_change, self._can_continue) and _are_same(fresh, self._wanted):
             return
-        self._wanted = tuple(turns)
+        self._can_change, self._can_continue = can_change, can_continue
+        self._take(fresh)
         if not self._redraw.isActive():
             self._redraw.start()
 
-    def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Load nothing: an answer must not make us read files or call servers."""
-        return None
+    def go_to_end(self) -> None:
+        """Show the newest message, and keep the end in sight."""
+        self._follows = True
+        if self._first + len(self._cards) < len(self._wanted):
+            self._drop(0, len(self._cards))
+            self._first = len(self._wanted)
+        self._draw()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw bubbles and code backgrounds, which rich text cannot round, below the text."""
-        if self._colours is not None:
-            painter = QPainter(self.viewport())
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.translate(0, -self.verticalScrollBar().value())
-            self._paint_backgrounds(painter, QRectF(event.rect()), self._colours)
-            painter.end()
-        super().paintEvent(event)
+    def plain_text(self) -> str:
+        """What the cards show."""
+        return "\n".join(card.plain_text() for card in self._cards)
+
+    def cards(self) -> tuple[MessageCard, ...]:
+        """The cards that exist now, in order."""
+        return tuple(self._cards)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the column's width, the bubbles at its right edge, and the end in sight."""
-        follow = self._is_at_end()
+        """Keep the column's width, and the end in sight."""
         super().resizeEvent(event)
-        self._fit()
-        if follow:
-            bar = self.verticalScrollBar()
-            bar.setValue(bar.maximum())
+        self._restack()
 
-    def _is_at_end(self) -> bool:
-        bar = self.verticalScrollBar()
-        return bar.value() >= bar.maximum() - 8
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Scroll to what the keyboard goes to."""
+        if event.type() is QEvent.Type.FocusIn and isinstance(watched, QWidget):
+            self._follows = False
+            at = watched.mapTo(self._column, QPoint(0, 0)).y()
+            top = self.verticalScrollBar().value()
+            if not top <= at <= top + self.viewport().height() - watched.fontMetrics().height():
+                self.verticalScrollBar().setValue(at - 40)
+        return super().eventFilter(watched, event)
+
+    def _take(self, fresh: tuple[Message, ...]) -> None:
+        """Let the window of cards lie over the same messages of another list as before."""
+        if not self._cards:
+            self._wanted, self._first = fresh, len(fresh)
+            self._follows = True
+            return
+        if _are_same(fresh[:-1], self._wanted[:-1]) and fresh[-1].id == self._wanted[-1].id:
+            self._wanted = fresh  # only the newest has grown, a hundred times a second
+            return
+        at = {message.id: index for index, message in enumerate(fresh)}
+        kept = [card for card in self._cards if card.message.id in at]
+        # The cards that stay are neighbours: a branch keeps the messages before it.
+        first = at[kept[0].message.id] if kept else len(fresh)
+        run = 0
+        for card in kept:
+            if at[card.message.id] != first + run:
+                break
+            run += 1
+        start = self._cards.index(kept[0]) if kept else len(self._cards)
+        self._drop(start + run, len(self._cards))
+        self._drop(0, start)
+        self._wanted, self._first = fresh, first
+        asked = fresh and fresh[-1].ending is None and (not kept or run < len(fresh) - first)
+        if not kept or asked:
+            self._follows = True
+        if not kept:
+            self._first = len(fresh)
 
     def _draw(self) -> None:
+        if self._colours is None:
+            return
+        last = len(self._wanted) - 1
+        for offset, card in enumerate(self._cards):
+            index = self._first + offset
+            message = self._wanted[index]
+            if card.message is not message or self._dress(card) != self._state(index == last):
+                self._show(card, index)
+        if self._follows or not self._cards:
+            # The newest messages are built at once, so that nothing jumps.
+            self._grow_down(STEP)
+            if not self._cards and self._wanted:
+                self._first = len(self._wanted)
+        self._restack()
+        self._fill_some()
+
+    def _state(self, is_last: bool) -> tuple[bool, bool, bool]:
+        return (self._can_change, self._can_continue, is_last)
+
+    def _dress(self, card: MessageCard) -> object:
+        return card.property("state")
+
+    def _show(self, card: MessageCard, index: int) -> None:
+        is_last = index == len(self._wanted) - 1
+        card.show_message(
+            self._wanted[index],
+            can_change=self._can_change,
+            can_continue=self._can_continue,
+            is_last=is_last,
+        )
+        card.setProperty("state", self._state(is_last))
+        card.fit(self._column_width())
+
+    def _fill_some(self) -> None:
+        """Build a few cards where the reader could come next; go on with it when there is time."""
+        if self._colours is None or not self._wanted:
+            self._to_end.hide()
+            return
         bar = self.verticalScrollBar()
-        follow = self._is_at_end()  # do not fight a reader who scrolled up
-        same = 0
-        for shown, turn in zip(self._shown, self._wanted, strict=False):
-            if shown.turn.key != turn.key:
-                break
-            same += 1
-        if same < len(self._shown):
-            self._remove_from(same)
-        for index, turn in enumerate(self._wanted):
-            if index >= len(self._shown):
-                self._append(turn)
-                follow = follow or turn.role is Role.USER
-            elif self._shown[index].turn != turn:
-                self._update(self._shown[index], turn)
-        self._fit()
-        if follow:
+        grown = False
+        if bar.value() < NEAR_PX and self._first > 0:
+            self._grow_up(STEP)
+            grown = True
+        elif bar.maximum() - bar.value() < NEAR_PX and self._first + len(self._cards) < len(
+            self._wanted
+        ):
+            self._grow_down(STEP)
+            self._restack()
+            grown = True
+        self._trim()
+        if grown:
+            self._fill.start()
+        elif self._first == 0 and bar.value() < NEAR_PX and self._has_older:
+            self._has_older = False  # until the next view says so
+            self.older_wanted.emit()
+        self._place_button()
+
+    def _grow_down(self, most: int) -> None:
+        end = self._first + len(self._cards)
+        for index in range(end, min(end + most, len(self._wanted))):
+            self._cards.append(self._build(index))
+
+    def _grow_up(self, most: int) -> None:
+        bar = self.verticalScrollBar()
+        from_end = self._column.height() - bar.value()
+        for index in range(self._first - 1, max(self._first - 1 - most, -1), -1):
+            self._cards.insert(0, self._build(index))
+            self._first = index
+        self._restack(from_end=from_end)
+
+    def _build(self, index: int) -> MessageCard:
+        assert self._colours is not None
+        message = self._wanted[index]
+        card = MessageCard(message, self._colours, self._column)
+        card.copy_wanted.connect(lambda: QGuiApplication.clipboard().setText(card.message.text))
+        card.edit_wanted.connect(lambda: self.edit_wanted.emit(card.message))
+        card.again_wanted.connect(lambda: self.again_wanted.emit(card.message))
+        card.continue_wanted.connect(lambda: self.continue_wanted.emit(card.message))
+        card.branch_wanted.connect(self.branch_wanted)
+        card.grown.connect(self._restack)
+        for child in card.findChildren(QWidget):
+            if child.focusPolicy() is not Qt.FocusPolicy.NoFocus:
+                child.installEventFilter(self)
+        self._show(card, index)
+        card.show()
+        return card
+
+    def _drop(self, start: int, end: int) -> None:
+        for card in self._cards[start:end]:
+            card.hide()
+            card.deleteLater()
+        del self._cards[start:end]
+
+    def _trim(self) -> None:
+        """Forget cards far from the reader."""
+        if len(self._cards) <= MOST_CARDS:
+            return
+        bar, height = self.verticalScrollBar(), self.viewport().height()
+        below = self._cards[-1].y() - (bar.value() + height)
+        above = bar.value() - (self._cards[0].y() + self._cards[0].height())
+        extra = len(self._cards) - MOST_CARDS
+        if below > above and below > 2 * NEAR_PX:
+            self._drop(len(self._cards) - extra, len(self._cards))
+            self._restack()
+        elif above > 2 * NEAR_PX:
+            from_end = self._column.height() - bar.value()
+            self._drop(0, extra)
+            self._first += extra
+            self._restack(from_end=from_end)
+
+    def _column_width(self) -> int:
+        return max(min(self.viewport().width() - 2 * SIDE_MARGIN_PX, COLUMN_WIDTH_PX), 160)
+
+    def _restack(self, *, from_end: int | None = None) -> None:
+        """Put the cards one below the other; the reader sees the same, or the end."""
+        width, room = self._column_width(), self.viewport().width()
+        x = max((room - width) // 2, 0)
+        y = TOP_MARGIN_PX
+        for card in self._cards:
+            if card.width() != width:
+                card.fit(width)
+            if card.pos() != QPoint(x, y):
+                card.move(x, y)
+            y += card.height() + CARD_GAP_PX
+        bar = self.verticalScrollBar()
+        self._moving = True
+        if self._column.size().width() != room or self._column.size().height() != y:
+            self._column.resize(room, y)
+        if self._follows:
             bar.setValue(bar.maximum())
+        elif from_end is not None:
+            bar.setValue(y - from_end)
+        self._moving = False
+        self._place_button()
 
-    def _remove_from(self, index: int) -> None:
-        cursor = QTextCursor(self.document())
-        cursor.setPosition(self._shown[index].start)
-        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
-        cursor.removeSelectedText()
-        del self._shown[index:]
-        if index == 0:
-            self.clear()
+    def _on_scrolled(self) -> None:
+        if self._moving:
+            return
+        bar = self.verticalScrollBar()
+        whole = self._first + len(self._cards) == len(self._wanted)
+        self._follows = whole and bar.value() >= bar.maximum() - AT_END_PX
+        self._fill.start()
 
-    def _append(self, turn: Turn) -> None:
-        cursor = QTextCursor(self.document())
-        cursor.movePosition(QTextCursor.MoveOperation.End)
-        start = cursor.position()
-        tail = None
-        if turn.role is Role.USER:
-            self._insert_bubble(cursor, turn.text)
-        else:
-            tail = MarkdownTail(self.document())
-        shown = _Shown(Turn(turn.key, turn.role), start, tail)
-        self._shown.append(shown)
-        self._update(shown, turn)
+    def _place_button(self) -> None:
+        bar = self.verticalScrollBar()
+        whole = self._first + len(self._cards) >= len(self._wanted)
+        away = bool(self._cards) and (not whole or bar.maximum() - bar.value() > 3 * AT_END_PX)
+        self._to_end.setVisible(away)
+        if away:
+            side = self._to_end.sizeHint().height()
+            self._to_end.setFixedSize(side, side)
+            self._to_end.move(
+                (self.viewport().width() - side) // 2, self.viewport().height() - side - 10
+            )
 
-    def _update(self, shown: _Shown, turn: Turn) -> None:
-        if shown.tail is not None:
-            shown.tail.show(turn.text or ("…" if turn.ending is None else ""))
-            note = ending_note(turn.ending, self.tr)
-            if note and turn.text:
-                self._insert_note(note)
-        shown.turn = turn
 
-    def _insert_bubble(self, cursor: QTextCursor, text: str) -> None:
-        bubble = body_block_format()
-        bubble.setProperty(IS_BUBBLE, True)
-        bubble.setTopMargin((0 if self.document().isEmpty() else TURN_GAP_PX) + BUBBLE_PADDING_Y_PX)
-        bubble.setBottomMargin(TURN_GAP_PX + BUBBLE_PADDING_Y_PX)
-        if self.document().isEmpty():
-            cursor.setBlockFormat(bubble)
-        else:
-            cursor.insertBlock(bubble, QTextCharFormat())
-        cursor.insertText(text.replace("\n", "\u2028"))  # one block, many lines
-
-    def _insert_note(self, text: str) -> None:
-        cursor = QTextCursor(self.document())
-        cursor.movePosition(QTextCursor.MoveOperation.End)
-        look = QTextCharFormat()
-        look.setFontItalic(True)
-        if self._colours is not None:
-            look.setForeground(QColor(self._colours.muted))
-        cursor.insertBlock(body_block_format(), look)
-        cursor.insertText(text, look)
-
-    def _fit(self) -> None:
-        """Set the margins that depend on the window's width."""
-        room = self.viewport().width()
-        side = max(SIDE_MARGIN_PX, (room - COLUMN_WIDTH_PX) // 2)
-        root = self.document().rootFrame()
-        frame = root.frameFormat()
-        if frame.leftMargin() != side:
-            frame.setMargin(0)
-            frame.setLeftMargin(side)
-            frame.setRightMargin(side)
-            frame.setTopMargin(14 + BUBBLE_PADDING_Y_PX)
-            frame.setBottomMargin(8)
-            root.setFrameFormat(frame)
-        column = room - 2 * side
-        self._for_bubbles(lambda block: self._place_bubble(block, column))
-
-    def _place_bubble(self, block: QTextBlock, column: int) -> None:
-        measure = QTextDocument()
-        measure.setDefaultFont(self.document().defaultFont())
-        measure.setDocumentMargin(0)
-        measure.setPlainText(block.text().replace("\u2028", "\n"))
-        width = min(measure.idealWidth() + 2, column * BUBBLE_SHARE - 2 * BUBBLE_PADDING_X_PX)
-        left = column - width - BUBBLE_PADDING_X_PX
-        layout = block.blockFormat()
-        if layout.leftMargin() != left:
-            layout.setLeftMargin(left)
-            layout.setRightMargin(BUBBLE_PADDING_X_PX)
-            QTextCursor(block).setBlockFormat(layout)
-
-    def _for_bubbles(self, act: Callable[[QTextBlock], None]) -> None:
-        for shown in self._shown:
-            if shown.turn.role is Role.USER:
-                block = self.document().findBlock(shown.start)
-                while block.isValid() and not block.blockFormat().hasProperty(IS_BUBBLE):
-                    block = block.next()
-                if block.isValid():
-                    act(block)
-
-    def _paint_backgrounds(self, painter: QPainter, area: QRectF, colours: Looks) -> None:
-        top = area.top() + self.verticalScrollBar().value()
-        layout = self.document().documentLayout()
-        code: QRectF | None = None
-        block = self.document().begin()
-        while block.isValid():
-            box = layout.blockBoundingRect(block)
-            look = block.blockFormat()
-            if is_code(look):
-                code = box if code is None else code.united(box)
-            elif code is not None:
-                self._paint_code(painter, code, colours)
-                code = None
-            if box.top() > top + area.height() + 200:
-                break
-            if look.hasProperty(IS_BUBBLE) and box.bottom() >= top - 50:
-                self._paint_bubble(painter, block, look, colours)
-            block = block.next()
-        if code is not None:
-            self._paint_code(painter, code, colours)
-
-    def _paint_bubble(
-        self, painter: QPainter, block: QTextBlock, look: QTextBlockFormat, colours: Looks
-    ) -> None:
-        text = block.layout().boundingRect().translated(block.layout().position())
-        painter.setBrush(QColor(colours.bubble))
-        painter.drawRoundedRect(
-            text.adjusted(
-                -BUBBLE_PADDING_X_PX, -BUBBLE_PADDING_Y_PX, BUBBLE_PADDING_X_PX, BUBBLE_PADDING_Y_PX
-            ),
-            RADIUS_PX,
-            RADIUS_PX,
-        )
-
-    def _paint_code(self, painter: QPainter, box: QRectF, colours: Looks) -> None:
-        painter.setBrush(QColor(colours.code))
-        root = self.document().rootFrame().frameFormat()
-        left = root.leftMargin()
-        width = self.viewport().width() - left - root.rightMargin()
-        padded = QRectF(
-            left, box.top() - CODE_PADDING_PX, width, box.height() + 2 * CODE_PADDING_PX
-        )
-        painter.drawRoundedRect(padded, 8.0, 8.0)
-
-    def _open_link(self, link: QUrl) -> None:
-        if link.scheme().lower() in LINK_SCHEMES:
-            QDesktopServices.openUrl(link)
+def _are_same(ones: tuple[Message, ...], others: tuple[Message, ...]) -> bool:
+    """Whether both hold the same values, not only equal ones; from the end, where they change."""
+    return len(ones) == len(others) and all(map(operator.is_, reversed(ones), reversed(others)))

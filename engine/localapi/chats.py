@@ -186,7 +186,7 @@ class MessagePage(_Answer):
 class NewMessage(_Request):
     """What the person says."""
 
-    parent: int | None
+    parent: int | None = None
     """The answer that it follows; None: it opens the conversation. Beside another message with this
     parent it opens a branch."""
     text: str = Field(max_length=MAX_TEXT_CHARS)

@@ -86,17 +86,9 @@ class App:
         return self.process.wait(timeout=limit_s)
 
     def conversation(self) -> str:
-        """Select and copy the whole conversation, as a person would."""
-        window = self.screen.wait_for_window("Shoal chat")
-        place = subprocess.run(
-            ["xdotool", "getwindowgeometry", "--shell", window],
-            env=self.screen.environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        numbers = dict(line.split("=") for line in place.stdout.split())
-        x = int(numbers["X"]) + int(numbers["WIDTH"]) // 2
-        y = int(numbers["Y"]) + int(numbers["HEIGHT"]) - 220
-        self.screen.click(x, y)
-        self.screen.keys("ctrl+a", "ctrl+c")
+        """Copy the whole conversation, as a person would."""
+        self.screen.wait_for_window("Shoal chat")
+        self.screen.keys("ctrl+shift+c")
         return self.screen.clipboard()
 
 

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.messages import ChatAsked, ChatEnded, ChatToken, Ending, Message
+from app.chat_messages import (
+    AnswerAsked,
+    AnswerBegun,
+    AnswerEnded,
+    AnswerGrew,
+    ChatMessage,
+    ChatSettled,
+)
+from app.messages import Message as AppMessage
 from app.state import AppState, apply
+from engine.localapi.chats import ChatInfo, Message
 from engine.localapi.schema import EngineStatus
 
 
@@ -23,7 +32,7 @@ def status(**fields: Any) -> EngineStatus:
     return EngineStatus.model_validate(known | fields)
 
 
-def after(*messages: Message, start: AppState | None = None) -> AppState:
+def after(*messages: AppMessage, start: AppState | None = None) -> AppState:
     """The state that `messages` lead to."""
     state = AppState() if start is None else start
     for message in messages:
@@ -31,8 +40,50 @@ def after(*messages: Message, start: AppState | None = None) -> AppState:
     return state
 
 
-def answered(question: str, answer: str) -> tuple[Message, ...]:
-    """A question and its whole answer, ten words a second."""
-    words = answer.split(" ")
-    tokens = (ChatToken(f"{word} ", 0.1 * at) for at, word in enumerate(words))
-    return (ChatAsked(question), *tokens, ChatEnded(Ending.COMPLETE))
+def info(chat: int = 1, title: str = "Fish", **fields: Any) -> ChatInfo:
+    """A conversation of today."""
+    known = {"id": chat, "title": title, "updated_unix_s": 0.0, "created_unix_s": 0.0}
+    return ChatInfo.model_validate(known | fields)
+
+
+def question(number: int, text: str, parent: int | None = None, **fields: Any) -> Message:
+    """What the person has said."""
+    return _message(number, "user", text, parent, {"ending": "complete"} | fields)
+
+
+def answer(number: int, text: str, parent: int, **fields: Any) -> Message:
+    """What was answered."""
+    return _message(number, "assistant", text, parent, {"ending": "complete"} | fields)
+
+
+def begun(number: int, text: str = "", parent: int | None = None) -> tuple[ChatMessage, ...]:
+    """A question of chat 1 that is kept, with an answer of which nothing has come."""
+    said = question(number, text or "Why?", parent)
+    return (
+        *((AnswerAsked(), ChatSettled(info())) if parent is None else (AnswerAsked(),)),
+        AnswerBegun(1, said, answer(number + 1, "", number, ending=None)),
+    )
+
+
+def grew(text: str, tokens: int, at_s: float) -> AnswerGrew:
+    """More of the answer in chat 1."""
+    return AnswerGrew(1, text, tokens, at_s)
+
+
+def answered(text: str, said: str, number: int = 1) -> tuple[ChatMessage, ...]:
+    """A question and its whole answer, ten words a second; the next number is two higher."""
+    words = said.split(" ")
+    parts = (grew(f"{word} ", at + 1, 0.1 * at) for at, word in enumerate(words))
+    parent = number - 1 if number > 1 else None
+    whole = answer(number + 1, said, number, tokens=len(words), seconds=0.1 * len(words))
+    return (*begun(number, text, parent), *parts, AnswerEnded(1, whole))
+
+
+def _message(
+    number: int, speaker: str, text: str, parent: int | None, fields: dict[str, Any]
+) -> Message:
+    known = {
+        "id": number, "parent": parent, "speaker": speaker, "text": text, "siblings": (number,),
+        "created_unix_s": 0.0,
+    }  # fmt: skip
+    return Message.model_validate(known | fields)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import secrets
 import signal
@@ -29,6 +28,7 @@ from engine.localapi.schema import (
     PipelineStage,
     ReadyFile,
 )
+from tests.support.fake_chats import FakeChats
 
 ANSWER = (
     "A **shoal** is a group of fish that stay together.\n\n"
@@ -52,9 +52,11 @@ class FakeEngine:
         self.changed = asyncio.Condition()
         self.asked: dict[str, Any] = {
             "pid": os.getpid(), "leases": 0, "pauses": [], "resumes": 0, "quits": 0,
-            "chats": [], "aborted": 0,
+            "chats": [], "stops": 0, "searches": [],
         }  # fmt: skip
-        self.next_failure: dict[str, Any] | None = None
+        self.chats = FakeChats(options.answer, options.tokens_per_s, self.asked)
+        if options.messages:
+            self.chats.fill(options.messages)
         self.status = EngineStatus(
             state=EngineState(options.state),
             span=(0, 30),
@@ -138,37 +140,6 @@ class FakeEngine:
         asyncio.get_running_loop().call_later(0.1, self.over.set)
         return web.json_response({})
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        self.asked["chats"].append(body)
-        failure, self.next_failure = self.next_failure, None
-        if failure and not failure.get("after_tokens"):
-            return _error(failure.get("status", 503), failure["message"], "no_route")
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
-        try:
-            await self._stream(response, failure)
-        except (ConnectionError, asyncio.CancelledError):
-            self.asked["aborted"] += 1
-            raise
-        return response
-
-    async def _stream(self, response: web.StreamResponse, failure: dict[str, Any] | None) -> None:
-        async def send(data: dict[str, Any] | str) -> None:
-            text = data if isinstance(data, str) else json.dumps(data)
-            await response.write(f"data: {text}\n\n".encode())
-
-        count = 0
-        for count, token in enumerate(_tokens(self.options.answer), 1):
-            if failure and count > failure["after_tokens"]:
-                await send({"error": {"message": failure["message"], "type": "x", "code": "y"}})
-                return
-            await send({"choices": [{"index": 0, "delta": {"content": token}}]})
-            await asyncio.sleep(1 / self.options.tokens_per_s)
-        await send({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-        await send({"choices": [], "usage": {"completion_tokens": count}})
-        await send("[DONE]")
-
     async def what_was_asked(self, _: web.Request) -> web.Response:
         return web.json_response(self.asked)
 
@@ -179,7 +150,7 @@ class FakeEngine:
             sys.stderr.flush()
             os._exit(wanted["crash"])
         if "fail_chat" in wanted:
-            self.next_failure = wanted["fail_chat"]
+            self.chats.next_failure = wanted["fail_chat"]
         if "status" in wanted:
             await self.set_status(**wanted["status"])
         return web.json_response({})
@@ -195,7 +166,7 @@ async def serve(options: argparse.Namespace) -> None:
             web.post("/shoal/v1/pause", engine.pause),
             web.post("/shoal/v1/resume", engine.resume),
             web.post("/shoal/v1/quit", engine.quit),
-            web.post("/v1/chat/completions", engine.chat),
+            *engine.chats.routes(),
             web.get("/fake", engine.what_was_asked),
             web.post("/fake", engine.do),
         ]
@@ -228,12 +199,6 @@ def _announce(engine: FakeEngine, home: Home, ready_file: str | None) -> None:
         Path(ready_file).write_text(ready)
 
 
-def _tokens(answer: str) -> list[str]:
-    """Words with the blank before them, as tokenizers cut them."""
-    words = answer.split(" ")
-    return [words[0], *(f" {word}" for word in words[1:])]
-
-
 def _json(status: EngineStatus) -> web.Response:
     return web.Response(text=status.model_dump_json(), content_type="application/json")
 
@@ -252,6 +217,7 @@ def main() -> None:
     parser.add_argument("--state", default="idle")
     parser.add_argument("--tokens-per-s", type=float, default=40.0)
     parser.add_argument("--answer", default=ANSWER)
+    parser.add_argument("--messages", type=int, default=0, help="of a long conversation")
     parser.add_argument("--fail-to-start", metavar="MESSAGE")
     options = parser.parse_args()
     if options.fail_to_start:

@@ -20,26 +20,34 @@ from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.chat_messages import (
+    AnswerBegun,
+    AnswerEnded,
+    AnswerGrew,
+    ChatDeleted,
+    ChatOpened,
+    ChatOpening,
+    ChatsListed,
+    DraftCounted,
+)
+from app.chat_presenters import chat_view, sidebar_view
 from app.messages import (
-    ChatAsked,
-    ChatEnded,
-    ChatFailed,
-    ChatToken,
     ConnectionLost,
-    Ending,
     EngineFound,
     EngineStarting,
     EngineStopped,
-    Message,
     StatusArrived,
 )
-from app.presenters import chat_view, overview
+from app.messages import Message as AppMessage
+from app.presenters import overview
 from app.settings import Settings
-from app.state import AppState, apply
+from app.state import AppState
 from app.windows.chat import ChatWindow
 from app.windows.home import HomeWindow
+from engine.localapi.chats import AttachmentInfo, ChatList, Ending, Message, MessagePage
 from engine.localapi.running import Home
 from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
+from tests.support.app_states import after, answer, begun, info, question
 
 README_PICTURE = Path(__file__).parents[3] / "resources" / "screenshots" / "chat.png"
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
@@ -87,6 +95,8 @@ CONVERSATION = (
     ),
 )
 
+FILES = ((), (AttachmentInfo(name="shoal.py", chars=2140),))
+
 
 def status(**fields: object) -> EngineStatus:
     """A node that holds the middle of a model in a swarm of three."""
@@ -112,25 +122,41 @@ def status(**fields: object) -> EngineStatus:
     return EngineStatus.model_validate(known | fields)
 
 
-def after(*messages: Message) -> AppState:
-    """The state that `messages` lead to."""
-    state = AppState()
-    for message in messages:
-        state = apply(state, message)
-    return state
+def page() -> MessagePage:
+    """The conversation, its last answer cut off by the person."""
+    turns: list[Message] = []
+    for number, (said, answered) in enumerate(CONVERSATION):
+        at = 2 * number + 1
+        edited = (at, 9) if number else (at,)
+        parent = at - 1 if number else None
+        turns.append(question(at, said, parent, siblings=edited, attachments=FILES[number]))
+        turns.append(
+            answer(
+                at + 1, answered, at, model="starter/SmolLM2-135M-Instruct", tokens=84,
+                seconds=5.9, context_tokens=412, ending="stopped" if number else "complete",
+            )
+        )  # fmt: skip
+    return MessagePage(messages=tuple(turns), more=False)
 
 
-def conversation(tokens_per_s: float = 14.2) -> tuple[Message, ...]:
-    """Messages of a conversation whose last answer is still being written."""
-    messages: list[Message] = []
-    now_s = 0.0
-    for question, answer in CONVERSATION:
-        messages.append(ChatAsked(question))
-        for word in answer.replace(" ", " \0").split("\0"):
-            messages.append(ChatToken(word, now_s))
-            now_s += 1 / tokens_per_s
-        messages.append(ChatEnded(Ending.COMPLETE))
-    return tuple(messages[:-1])
+def opened(**fields: object) -> tuple[AppMessage, ...]:
+    """The conversation as it is opened, beside others."""
+    titles = (
+        "Why do fish swim in shoals?", "Tide tables for the harbour", "Letter to the council",
+        "Regular expressions, once and for all", "Names for a boat",
+    )  # fmt: skip
+    chats = ChatList(
+        chats=tuple(
+            info(at, title, updated_unix_s=NOW.timestamp() - 40_000 * (at - 1), answering=at == 3)
+            for at, title in enumerate(titles, 1)
+        ),
+        more=False,
+    )
+    shown = info(1, titles[0], **fields)
+    return (
+        ChatsListed("", None, chats), ChatOpening(1), ChatOpened(shown, page()),
+        DraftCounted(0, 8192),
+    )  # fmt: skip
 
 
 def scenes() -> dict[str, AppState]:
@@ -152,22 +178,27 @@ def scenes() -> dict[str, AppState]:
         worker_rss_bytes=0,
     )
     no_route = "No node holds blocks 20–29 at the moment. Wait for one to join, then press Retry."
+    last = page().messages[-1]
+    streaming = AnswerBegun(1, None, last.model_copy(update={"ending": None}))
+    growing = tuple(AnswerGrew(1, " word", 84 + at, at / 14.2) for at in range(1, 4))
+    failed = last.model_copy(update={"ending": Ending.FAILED, "failure": no_route})
+    stopped = EngineStopped(
+        "It ended 5 times in a row. The worker has no memory left; close other programs. "
+        "The log is /home/ada/.local/state/shoal/engine.log."
+    )
     return {
-        "conversation": after(*up, *conversation()),
-        "empty": after(*up),
-        "waiting": after(*up, ChatAsked("Hello")),
+        "conversation": after(*up, *opened(), streaming, *growing),
+        "ended": after(*up, *opened()),
+        "empty": after(*up, ChatsListed("", None, ChatList(chats=(), more=False))),
+        "waiting": after(*up, *opened(), *begun(11, "And in rivers?", 4)),
+        "deleted": after(*up, *opened(), ChatDeleted(info(2, "Tide tables for the harbour"))),
         "starting": after(EngineStarting(), StatusArrived(downloading)),
         "launching": after(EngineStarting()),
-        "paused": after(EngineStarting(), StatusArrived(paused)),
-        "failed": after(*up, ChatAsked("Hello?\nIs anyone there?"), ChatFailed(no_route)),
-        "stopped": after(
-            *up,
-            EngineStopped(
-                "It ended 5 times in a row. The worker has no memory left; close other programs. "
-                "The log is /home/ada/.local/state/shoal/engine.log."
-            ),
-        ),
+        "paused": after(EngineStarting(), StatusArrived(paused), *opened()),
+        "failed": after(*up, *opened(), streaming, AnswerEnded(1, failed)),
+        "stopped": after(*up, *opened(), stopped),
         "found": after(EngineFound(), StatusArrived(status(state="idle", sessions=0))),
+        "local": after(*up, StatusArrived(status(swarm=None)), *opened()),
         "lost": after(*up, ConnectionLost("The engine does not answer.")),
     }
 
@@ -188,12 +219,12 @@ def settle() -> None:
     QTest.qWait(150)
 
 
-def chat_picture(state: AppState, file: Path, *, width: int = 820, height: int = 720) -> None:
+def chat_picture(state: AppState, file: Path, *, width: int = 1080, height: int = 760) -> None:
     """Draw the chat window in `state`."""
     with tempfile.TemporaryDirectory() as folder:
         window = ChatWindow(Settings(Home.under(Path(folder))))
         window.resize(width, height)
-        window.show_view(chat_view(state, NOW, str))
+        window.show_view(chat_view(state, NOW, str), sidebar_view(state.chats, NOW, str))
         window.bring_up()
         settle()
         window.grab().save(str(file))

@@ -14,27 +14,48 @@ from typing import Any, TypeVar
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine_link import EngineLink
+from app.chat_messages import (
+    AnswerBegun,
+    AnswerEnded,
+    AnswerGrew,
+    AnswerLost,
+    ChatDeleted,
+    ChatNotOpened,
+    ChatOpened,
+    ChatRefused,
+    ChatRestored,
+    ChatSettled,
+    ChatsListed,
+    DraftCounted,
+    OlderArrived,
+    PresetsListed,
+)
+from app.engine_link.api import Api
+from app.engine_link.chats import ChatLink
+from app.engine_link.engine import EngineLink
 from app.messages import (
-    ChatEnded,
-    ChatFailed,
-    ChatToken,
     CommandDone,
     CommandFailed,
     ConnectionLost,
-    Ending,
     Message,
     StatusArrived,
 )
-from app.state import Role, Turn
 from engine.core.clock import SystemClock
+from engine.localapi.chats import (
+    AnswerRequest,
+    ChatChange,
+    ChatSettings,
+    Ending,
+    NewMessage,
+    PresetSettings,
+)
 from engine.localapi.running import Home, find_running, read_token
 from engine.localapi.schema import PauseRequest, ReadyFile
 from tests.support.desktop.screen import wait_until
 from tests.support.fake_engine import ANSWER
 
 M = TypeVar("M")
-QUESTION = [Turn(0, Role.USER, "Why?")]
+QUESTION = AnswerRequest(say=NewMessage(text="Why?"))
 
 
 class Engine:
@@ -67,9 +88,16 @@ class Heard:
 
     def __init__(self, qtbot: QtBot) -> None:
         self.qtbot = qtbot
-        self.link = EngineLink(SystemClock())
+        api = Api()
+        self.link = EngineLink(api)
+        self.chats = ChatLink(api, SystemClock(), self.link)
+        api.setParent(self.link)
         self.messages: list[Message] = []
         self.link.message.connect(self.messages.append)
+        self.chats.message.connect(self.messages.append)
+
+    def ask(self, wanted: AnswerRequest, chat: int | None = None) -> None:
+        self.chats.ask(chat, ChatSettings(), wanted)
 
     def all(self, kind: type[M]) -> list[M]:
         return [message for message in self.messages if isinstance(message, kind)]
@@ -125,66 +153,111 @@ def test_pause_and_resume_reach_the_engine(heard: Heard, engine: Engine) -> None
     assert (asked["pauses"], asked["resumes"]) == ([{"seconds": 3600}, {"finish_first": True}], 1)
 
 
-def test_answer_arrives_token_by_token_with_the_engines_count(heard: Heard, engine: Engine) -> None:
+def test_answer_arrives_token_by_token_in_a_conversation_of_its_own(
+    heard: Heard, engine: Engine
+) -> None:
     heard.link.open(engine.ready)
     heard.wait(StatusArrived)
-    heard.link.ask(QUESTION)
-    end = heard.wait(ChatEnded)
-    tokens = heard.all(ChatToken)
-    assert "".join(token.text for token in tokens) == ANSWER
-    assert end == ChatEnded(Ending.COMPLETE, len(tokens))
-    assert tokens[-1].at_s > tokens[0].at_s
-    body = engine.call("/fake")["chats"][0]
-    assert body["messages"] == [{"role": "user", "content": "Why?"}]
-    assert body["stream"] is True
+    heard.ask(QUESTION)
+    end = heard.wait(AnswerEnded)
+    begun = heard.all(AnswerBegun)[0]
+    assert begun.question is not None
+    assert begun.question.text == "Why?"
+    grown = heard.all(AnswerGrew)
+    assert "".join(more.text for more in grown) == ANSWER == end.answer.text
+    assert grown[-1].at_s > grown[0].at_s
+    heard.wait(ChatSettled, 2)
+    assert heard.all(ChatSettled)[-1].info.title == "Why?"
 
 
-def test_stop_closes_the_connection_so_that_the_engine_notices(
-    heard: Heard, tmp_path: Path
-) -> None:
+def test_stop_reaches_the_engine_which_keeps_what_there_is(heard: Heard, tmp_path: Path) -> None:
     slow = Engine(tmp_path, "--tokens-per-s", "10")
     try:
         heard.link.open(slow.ready)
         heard.wait(StatusArrived)
-        heard.link.ask(QUESTION)
-        heard.wait(ChatToken)
-        heard.link.stop()
-        assert heard.wait(ChatEnded).ending is Ending.STOPPED
-        heard.qtbot.waitUntil(lambda: slow.call("/fake")["aborted"] == 1, timeout=3000)
-        assert len(heard.all(ChatEnded)) == 1
+        heard.ask(QUESTION)
+        chat = heard.wait(AnswerGrew).chat
+        heard.chats.stop(chat)
+        end = heard.wait(AnswerEnded)
+        assert end.answer.ending is Ending.STOPPED
+        assert end.answer.text
+        assert not heard.all(AnswerLost)
     finally:
         heard.link.close()
         slow.kill()
 
 
-def test_refused_chat_gives_the_engines_sentence(heard: Heard, engine: Engine) -> None:
+def test_refused_question_gives_the_engines_sentence(heard: Heard, engine: Engine) -> None:
     heard.link.open(engine.ready)
     heard.wait(StatusArrived)
     engine.call("/fake", {"fail_chat": {"message": "No node holds blocks 3–5; wait for one."}})
-    heard.link.ask(QUESTION)
-    assert heard.wait(ChatFailed).message == "No node holds blocks 3–5; wait for one."
+    heard.ask(QUESTION)
+    assert heard.wait(AnswerLost).message == "No node holds blocks 3–5; wait for one."
 
 
-def test_answer_that_breaks_off_gives_the_engines_sentence(heard: Heard, engine: Engine) -> None:
-    heard.link.open(engine.ready)
-    heard.wait(StatusArrived)
-    engine.call("/fake", {"fail_chat": {"message": "The stage is gone.", "after_tokens": 3}})
-    heard.link.ask(QUESTION)
-    assert heard.wait(ChatFailed).message == "The stage is gone."
-    assert len(heard.all(ChatToken)) == 3
-    assert not heard.all(ChatEnded)
-
-
-def test_engine_that_dies_during_an_answer_fails_it_and_the_link_seeks_on(
-    heard: Heard, engine: Engine, tmp_path: Path
+def test_engine_that_dies_during_an_answer_loses_it_and_the_link_seeks_on(
+    heard: Heard, engine: Engine
 ) -> None:
     heard.link.open(engine.ready)
     heard.wait(StatusArrived)
-    heard.link.ask(QUESTION)
-    heard.wait(ChatToken)
+    heard.ask(QUESTION)
+    heard.wait(AnswerGrew)
     engine.kill()
-    assert "broke" in heard.wait(ChatFailed).message
+    assert "broke" in heard.wait(AnswerLost).message
     heard.wait(ConnectionLost, 3)
+
+
+def test_conversation_is_opened_renamed_deleted_and_brought_back(
+    heard: Heard, engine: Engine
+) -> None:
+    heard.link.open(engine.ready)
+    heard.wait(StatusArrived)
+    heard.ask(QUESTION)
+    chat = heard.wait(AnswerEnded).chat
+    heard.chats.open(chat)
+    assert [m.text for m in heard.wait(ChatOpened).page.messages] == ["Why?", ANSWER]
+    heard.chats.change(chat, ChatChange(title="Fish & chips?"))
+    heard.qtbot.waitUntil(lambda: heard.all(ChatSettled)[-1].info.title == "Fish & chips?")
+    heard.chats.list("fish & chips")
+    found = heard.wait(ChatsListed)
+    assert [known.id for known in found.found.chats] == [chat]
+    assert engine.call("/fake")["searches"] == ["fish & chips"]
+    heard.chats.delete(chat)
+    assert heard.wait(ChatDeleted).info.id == chat
+    heard.chats.restore(chat)
+    assert not heard.wait(ChatRestored).info.deleted
+    exported: list[bytes] = []
+    heard.chats.export(chat, "json", exported.append)
+    heard.qtbot.waitUntil(lambda: bool(exported))
+    assert len(json.loads(exported[0])["messages"]) == 2
+
+
+def test_long_conversation_comes_in_pages(heard: Heard, tmp_path: Path) -> None:
+    long = Engine(tmp_path, "--messages", "200")
+    try:
+        heard.link.open(long.ready)
+        heard.wait(StatusArrived)
+        heard.chats.open(1)
+        page = heard.wait(ChatOpened).page
+        assert page.messages[-1].text == "message 199"
+        assert page.more
+        heard.chats.older(1, page.messages[0].id)
+        older = heard.wait(OlderArrived).page
+        assert older.messages[-1].id == page.messages[0].parent
+    finally:
+        heard.link.close()
+        long.kill()
+
+
+def test_presets_and_drafts_are_the_engines(heard: Heard, engine: Engine) -> None:
+    heard.link.open(engine.ready)
+    heard.wait(StatusArrived)
+    heard.chats.put_preset("Brief/one", PresetSettings(system_prompt="Be brief."))
+    assert [preset.name for preset in heard.wait(PresetsListed).presets] == ["Brief/one"]
+    heard.chats.delete_preset("Brief/one")
+    assert heard.wait(PresetsListed, 2).presets == ()
+    heard.chats.count(("two words", "and three more"))
+    assert heard.wait(DraftCounted) == DraftCounted(5, 8192)
 
 
 def test_engine_with_another_token_is_refused_in_its_own_words(
@@ -200,7 +273,9 @@ def test_engine_with_another_token_is_refused_in_its_own_words(
 
 def test_orders_without_an_engine_fail_at_once(heard: Heard) -> None:
     heard.link.pause(PauseRequest())
-    heard.link.ask(QUESTION)
-    assert len(heard.all(CommandFailed)) == 1
-    assert len(heard.all(ChatFailed)) == 1
+    heard.ask(QUESTION)
+    heard.chats.open(1)
+    heard.chats.delete(1)
+    for kind in (CommandFailed, AnswerLost, ChatNotOpened, ChatRefused):
+        assert len(heard.all(kind)) == 1
     assert not heard.link.quit_engine()

@@ -6,9 +6,6 @@ from typing import Any
 import pytest
 
 from app.messages import (
-    ChatAsked,
-    ChatFailed,
-    ChatToken,
     Command,
     CommandFailed,
     CommandSent,
@@ -21,8 +18,7 @@ from app.messages import (
     QuitAsked,
     StatusArrived,
 )
-from app.presenters import ChatView, Icon, Overview, chat_view, overview
-from app.words import model_name
+from app.presenters import Icon, Overview, overview
 from engine.localapi.schema import EngineState, PauseRequest
 from tests.support.app_states import after, status
 
@@ -31,10 +27,6 @@ NOW = datetime(2026, 3, 4, 18, 5, tzinfo=timezone(timedelta(hours=1)))
 
 def seen(*messages: Message) -> Overview:
     return overview(after(*messages), NOW, str)
-
-
-def chat(*messages: Message) -> ChatView:
-    return chat_view(after(*messages), NOW, str)
 
 
 def told(**fields: Any) -> tuple[Message, ...]:
@@ -214,100 +206,3 @@ def test_facts_name_the_swarm_only_when_there_is_one() -> None:
     swarm = dict(seen(*told(swarm="reef", peers=1204, tokens_served=48213)).facts)
     assert swarm["Other nodes"] == "1,204"
     assert swarm["Tokens served"] == "48,213"
-
-
-def test_chat_is_open_when_the_engine_has_a_route() -> None:
-    assert chat(*told()).can_send
-    assert chat(*told()).notice == ""
-    assert not chat(*told(can_chat=False)).can_send
-
-
-@pytest.mark.parametrize(
-    ("messages", "notice", "progress"),
-    [
-        ((EngineStarting(),), "Starting the engine…", -1.0),
-        (
-            told(
-                state="starting",
-                can_chat=False,
-                progress={"what": "Downloading X", "done": 1, "total": 4, "unit": "bytes"},
-            ),
-            "Downloading X: 25 % of 4 B",
-            0.25,
-        ),
-        (
-            told(state="paused", can_chat=False, reason="You paused it."),
-            "Paused until you resume. You paused it.",
-            None,
-        ),
-        (
-            told(state="offline", can_chat=False, reason="No bootstrap answers."),
-            "Offline: no connection to the swarm. No bootstrap answers.",
-            None,
-        ),
-    ],
-)
-def test_closed_chat_says_why(
-    messages: tuple[Message, ...], notice: str, progress: float | None
-) -> None:
-    view = chat(*messages)
-    assert not view.can_send
-    assert (view.notice, view.progress) == (notice, progress)
-
-
-def test_chat_without_a_route_says_what_it_waits_for() -> None:
-    assert chat(*told(can_chat=False)).notice == "Almost ready…"
-    assert "Nobody holds some" in chat(*told(can_chat=False, swarm="reef")).notice
-
-
-def test_paused_chat_offers_to_resume() -> None:
-    assert chat(*told(state="paused", can_chat=False)).resume.visible
-
-
-def test_paused_node_can_chat_when_others_hold_the_model() -> None:
-    assert chat(*told(state="paused", can_chat=True)).can_send
-
-
-def test_live_line_tells_speed_count_model_and_place() -> None:
-    tokens = [ChatToken("x", at / 10) for at in range(84)]
-    assert (
-        chat(*told(), ChatAsked("?"), *tokens).live_line
-        == "10.0 tokens/s · 84 tokens · SmolLM2-135M-Instruct · solo"
-    )
-    assert chat(*told(), ChatAsked("?")).live_line == (
-        "Waiting for the first token… · SmolLM2-135M-Instruct · solo"
-    )
-
-
-def test_live_line_names_swarm_and_stages() -> None:
-    plan = [{"peer": f"Qm{i}", "start": i, "end": i + 1, "is_self": False} for i in range(3)]
-    assert chat(*told(swarm="reef", plan=plan)).live_line.endswith("reef, 3 stages")
-
-
-def test_answer_can_be_stopped_while_it_runs_and_only_then() -> None:
-    running = chat(*told(), ChatAsked("?"))
-    assert running.can_stop
-    assert not running.can_send
-    assert not chat(*told()).can_stop
-
-
-def test_failure_is_shown_in_the_engines_words() -> None:
-    assert chat(*told(), ChatAsked("?"), ChatFailed("No route.")).failure == "No route."
-
-
-def test_empty_conversation_says_who_reads_it() -> None:
-    assert "do not leave it" in chat(*told()).welcome
-    assert "secrets" in chat(*told(swarm="reef")).welcome
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct"),
-        ("/models/tiny/", "tiny"),
-        ("C:\\models\\tiny", "tiny"),
-        ("starter@0a1b2c", "starter"),
-    ],
-)
-def test_model_is_named_as_people_say_it(model: str, name: str) -> None:
-    assert model_name(model) == name
