@@ -11,6 +11,7 @@ from typing import Final
 
 from engine import __version__
 from engine.cli import (
+    batch,
     bench,
     chat,
     doctor,
@@ -99,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         start,
         engine,
         chat,
+        batch,
         status,
         pause,
         settings,

@@ -84,6 +84,10 @@ class Backend(Protocol):
         """
         ...
 
+    def free_kv_tokens(self) -> int | None:
+        """KV room that is free along the way a request would take now; None: there is no way."""
+        ...
+
     def generate(
         self,
         prompts: Sequence[Sequence[int]],

@@ -8,6 +8,7 @@ from engine.core.errors import (
     CacheFull,
     ChatNotFound,
     ConfigError,
+    DiskFull,
     EngineError,
     ModelNotFound,
     NoRoute,
@@ -16,14 +17,19 @@ from engine.core.errors import (
     RequestError,
     ResourceError,
 )
+from engine.jobs.store import JobNotFound
+from engine.jobs.uploads import UploadTooLarge
 from engine.localapi.schema import ApiError, ApiErrorBody
 
 # The first class that fits decides, so the special ones stand before the general ones.
 _STATUSES: Final[tuple[tuple[type[EngineError], int], ...]] = (
+    (JobNotFound, 404),
+    (UploadTooLarge, 413),
     (RequestError, 400),
     (ConfigError, 400),
     (ModelNotFound, 404),
     (ChatNotFound, 404),
+    (DiskFull, 507),
     (CacheFull, 429),
     (NoRoute, 503),
     (ResourceError, 503),

@@ -13,6 +13,7 @@ from aiohttp import web
 from engine.config import ApiConfig
 from engine.core.clock import Clock, SystemClock
 from engine.core.errors import ConfigError
+from engine.http.answering import Answering
 from engine.http.backend import Backend
 from engine.http.middleware import errors_as_json, guard
 from engine.http.openai_routes import OpenAiRoutes
@@ -54,7 +55,9 @@ def create_app(
     app = web.Application(
         middlewares=[errors_as_json, guard(token)], client_max_size=config.max_body_bytes
     )
-    openai = OpenAiRoutes(backend, clock or SystemClock(), max_concurrent=config.max_concurrent)
+    clock = clock or SystemClock()
+    answering = Answering(backend, clock)
+    openai = OpenAiRoutes(backend, answering, clock, max_concurrent=config.max_concurrent)
     shoal = ShoalRoutes(backend, ping_every_s=config.ping_every_s)
     app.add_routes(openai.table())
     for resource in (shoal, *resources):

@@ -60,6 +60,11 @@ class Home:
         return self.data_dir / "shoal.sqlite3"
 
     @property
+    def files_dir(self) -> Path:
+        """Files that programs have uploaded for batches."""
+        return self.data_dir / "files"
+
+    @property
     def token_file(self) -> Path:
         """The local API's token, mode 0600."""
         return self.data_dir / "api-token"

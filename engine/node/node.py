@@ -458,6 +458,24 @@ class Node:
         serving = self._serving()
         return serving.files.spec, serving.tokenizer
 
+    def free_kv_tokens(self) -> int | None:
+        """See `Backend`."""
+        serving = self._membership.serving
+        route = None if serving is None else serving.client.route()
+        if serving is None or route is None:
+            return None
+        snapshot = serving.directory.snapshot()
+        stages = [stage for hop in route.hops if (stage := snapshot.stage(hop.peer)) is not None]
+        free, _ = serving.handler.kv_tokens
+        # Our own announcement may be seconds old.
+        return min(
+            (
+                free.device if stage.peer == serving.client.local_peer else stage.kv_free_tokens
+                for stage in stages
+            ),
+            default=None,
+        )
+
     async def generate(
         self,
         prompts: Sequence[Sequence[int]],

@@ -16,10 +16,17 @@ from engine.core.errors import ConfigError, WorkerFailed
 from engine.core.lifetime import die_with_parent
 from engine.core.plans import Span
 from engine.core.whole_file import write_whole
+from engine.http.answering import Answering
+from engine.http.batch_routes import BatchRoutes
 from engine.http.chat_routes import ChatRoutes
 from engine.http.household_routes import HouseholdRoutes
-from engine.http.server import ApiServer, serve
+from engine.http.job_answerer import JobAnswerer
+from engine.http.job_routes import JobRoutes
+from engine.http.server import ApiServer, Resource, serve
 from engine.http.setup_routes import SetupRoutes
+from engine.jobs.jobs import Jobs
+from engine.jobs.store import JobStore
+from engine.jobs.uploads import Uploads
 from engine.localapi.lock import engine_lock
 from engine.localapi.running import Home, process_start
 from engine.localapi.schema import ReadyFile
@@ -91,7 +98,16 @@ async def _run(options: EngineOptions, database: Database) -> None:
     settings = SettingsFile(home.settings_file, options.overrides)
     household = HouseholdRoutes(Household(home, settings, node))
     setup = SetupRoutes(SettingUp(home, node))
-    server = await serve(node, token, options.config.api, [chats, household, setup])
+    jobs = _jobs(home, database, node)
+    resources: list[Resource] = [
+        JobRoutes(jobs, ping_every_s=options.config.api.ping_every_s),
+        BatchRoutes(jobs),
+        chats,
+        household,
+        setup,
+    ]
+    server = await serve(node, token, options.config.api, resources)
+    working = asyncio.create_task(jobs.run(), name="jobs")
     try:
         node.api_url = server.url
         _say_ready(options, server)
@@ -108,8 +124,17 @@ async def _run(options: EngineOptions, database: Database) -> None:
     finally:
         home.running_file.unlink(missing_ok=True)
         node.quit()  # ends the event streams, which the server would wait for
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
         await server.close()
         await asyncio.gather(node.stop(), stages.stop())
+
+
+def _jobs(home: Home, database: Database, node: Node) -> Jobs:
+    clock = SystemClock()
+    store = JobStore(database, clock)
+    answerer = JobAnswerer(node, Answering(node, clock))
+    return Jobs(store, Uploads(home.files_dir, store, clock), answerer, clock)
 
 
 def _damaged_text(kept: Path) -> str:

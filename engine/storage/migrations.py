@@ -99,4 +99,61 @@ _CHATS: Final = Migration(
     ),
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS,)
+_JOBS: Final = Migration(
+    "batch jobs",
+    (
+        """
+        CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY,
+            public_id TEXT NOT NULL UNIQUE,
+            state TEXT NOT NULL,
+            reason TEXT NOT NULL DEFAULT '',
+            name TEXT NOT NULL,
+            priority INTEGER NOT NULL,
+            spec TEXT NOT NULL,             -- JSON of engine.jobs.records.JobSpec
+            created_unix_s REAL NOT NULL,
+            started_unix_s REAL,
+            ended_unix_s REAL,
+            total_rows INTEGER NOT NULL DEFAULT 0,
+            done_rows INTEGER NOT NULL DEFAULT 0,
+            failed_rows INTEGER NOT NULL DEFAULT 0,
+            prompt_tokens INTEGER NOT NULL DEFAULT 0,
+            completion_tokens INTEGER NOT NULL DEFAULT 0,
+            num_problems INTEGER NOT NULL DEFAULT 0,
+            problems TEXT NOT NULL DEFAULT '[]'
+        ) STRICT
+        """,
+        """
+        CREATE TABLE job_rows (
+            job INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL,        -- from 0, in input order
+            line INTEGER NOT NULL,
+            custom_id TEXT NOT NULL,
+            url TEXT NOT NULL,
+            body TEXT,                      -- JSON; NULL: it cannot be asked
+            columns TEXT NOT NULL,          -- JSON object: the values of a table's row
+            state TEXT NOT NULL,
+            status INTEGER,                 -- HTTP status of the answer
+            answer TEXT,                    -- JSON body of the answer
+            error_code TEXT,
+            error TEXT,
+            UNIQUE (job, number)
+        ) STRICT
+        """,
+        "CREATE INDEX job_rows_pending ON job_rows (job, number) WHERE state = 'pending'",
+        "CREATE INDEX job_rows_failed ON job_rows (job, number) WHERE state = 'failed'",
+        """
+        CREATE TABLE files (
+            id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            purpose TEXT NOT NULL,
+            size_bytes INTEGER NOT NULL,
+            created_unix_s REAL NOT NULL,
+            job INTEGER REFERENCES jobs (id) ON DELETE CASCADE,  -- whose results it holds
+            has_failures INTEGER NOT NULL DEFAULT 0        -- its errors instead of its answers
+        ) STRICT
+        """,
+    ),
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS, _JOBS)

@@ -159,6 +159,9 @@ class ScriptedBackend:
             raise self.not_ready
         return tiny_spec(), self.tokenizer
 
+    def free_kv_tokens(self) -> int | None:
+        return 1_000_000 if self.not_ready is None else None
+
     async def generate(
         self,
         prompts: Sequence[Sequence[int]],

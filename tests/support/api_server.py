@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from engine.config import ApiConfig
+from engine.core.clock import SystemClock
+from engine.http.answering import Answering
 from engine.http.backend import Backend
-from engine.http.server import serve
+from engine.http.batch_routes import BatchRoutes
+from engine.http.job_answerer import JobAnswerer
+from engine.http.job_routes import JobRoutes
+from engine.http.server import Resource, serve
+from engine.jobs.jobs import Jobs
+from engine.jobs.store import JobStore
+from engine.jobs.uploads import Uploads
+from engine.storage.database import Database
 
 TOKEN = "a-token-for-tests-and-nothing-else"
 
@@ -23,20 +34,41 @@ class Api:
     token: str
 
 
+@asynccontextmanager
+async def job_resources(backend: Backend, folder: Path) -> AsyncIterator[list[Resource]]:
+    """Jobs over `backend`, at work, with their files in `folder`."""
+    clock = SystemClock()
+    database = await Database.open(folder / "shoal.sqlite3", clock)
+    store = JobStore(database, clock)
+    answerer = JobAnswerer(backend, Answering(backend, clock))
+    jobs = Jobs(store, Uploads(folder / "files", store, clock), answerer, clock)
+    working = asyncio.create_task(jobs.run())
+    try:
+        yield [JobRoutes(jobs, ping_every_s=10.0), BatchRoutes(jobs)]
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        await database.close()
+
+
 @contextmanager
-def serving_in_thread(backend: Backend) -> Iterator[Api]:
-    """Serve `backend` until the block ends."""
+def serving_in_thread(backend: Backend, folder: Path | None = None) -> Iterator[Api]:
+    """Serve `backend` until the block ends; with a folder, jobs too, which are kept there."""
     started: list[Api] = []
     ready = threading.Event()
     loop = asyncio.new_event_loop()
     ending = asyncio.Event()
 
     async def main() -> None:
-        server = await serve(backend, TOKEN, ApiConfig())
-        started.append(Api(server.url, TOKEN))
-        ready.set()
-        await ending.wait()
-        await server.close()
+        async with contextlib.AsyncExitStack() as stack:
+            resources = []
+            if folder is not None:
+                resources = await stack.enter_async_context(job_resources(backend, folder))
+            server = await serve(backend, TOKEN, ApiConfig(), resources)
+            started.append(Api(server.url, TOKEN))
+            ready.set()
+            await ending.wait()
+            await server.close()
 
     def run() -> None:
         loop.run_until_complete(main())

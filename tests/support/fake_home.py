@@ -17,7 +17,7 @@ from tests.support.api_server import serving_in_thread
 def running_in(root: Path, backend: Backend) -> Iterator[Home]:
     """Serve `backend` as the engine of the home under `root`, until the block ends."""
     home = Home.under(root)
-    with serving_in_thread(backend) as api:
+    with serving_in_thread(backend, home.data_dir) as api:
         for file, text in (
             (home.token_file, api.token),
             (

@@ -1,0 +1,111 @@
+"""From a job's input to its rows in the store: everything is checked before anything is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from engine.core.clock import Clock
+from engine.jobs.problems import InputUnusable
+from engine.jobs.reading import InputReader, InputRow
+from engine.jobs.records import Job, JobSpec
+from engine.jobs.requests import Check, Recipe
+from engine.jobs.store import JobStore
+from engine.jobs.templates import Template
+from engine.localapi.jobs import JobProblem, JobState
+
+_CHUNK_ROWS: Final = 500
+_CHUNK_CHARS: Final = 4 << 20
+
+
+def open_input(spec: JobSpec, path: Path, check: Check) -> InputReader:
+    """Open the input of a job; the caller closes it. Blocking.
+
+    Raises:
+        InputUnusable: The input or the template makes no sense.
+    """
+    template = None if spec.template is None else Template.parse(spec.template)
+    recipe = Recipe(template, spec.system, spec.parameters, check, spec.endpoint)
+    return InputReader.open(path, recipe, name=spec.input_name, format_=spec.format)
+
+
+@asynccontextmanager
+async def opened(spec: JobSpec, path: Path, check: Check) -> AsyncIterator[InputReader]:
+    """`open_input` beside the event loop; the input is closed at the end of the block."""
+    opening = asyncio.create_task(asyncio.to_thread(open_input, spec, path, check))
+    try:
+        yield await asyncio.shield(opening)  # who is cancelled here must still close it
+    finally:
+        opening.add_done_callback(_close)
+
+
+def _close(opening: asyncio.Task[InputReader]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+async def take_in(job: Job, path: Path, store: JobStore, check: Check, clock: Clock) -> Job:
+    """Read all rows into the store, from the beginning, also after an interrupted try.
+
+    Returns:
+        The job in the state that follows: queued, in review, or failed.
+    """
+    await store.forget_rows(job.key)
+    try:
+        job = await _read(job, path, store, check)
+    except InputUnusable as error:
+        problem = JobProblem(column=error.param, message=str(error))
+        return await store.change(
+            job.key,
+            state=JobState.FAILED,
+            reason=str(error),
+            num_problems=job.num_problems + 1,
+            problems=f"[{problem.model_dump_json()}]",
+            ended_unix_s=clock.unix_s(),
+        )
+    if job.failed_rows == job.total_rows:
+        return await store.change(
+            job.key,
+            state=JobState.FAILED,
+            reason="No row of the input can be asked; see what is wrong with them.",
+            ended_unix_s=clock.unix_s(),
+        )
+    if job.num_problems and not job.spec.skip_bad_rows:
+        rows = "1 row" if job.num_problems == 1 else f"{job.num_problems} rows"
+        return await store.change(
+            job.key,
+            state=JobState.REVIEW,
+            reason=f"{rows} cannot be asked; start without them, or cancel and correct the input.",
+        )
+    return await store.change(job.key, state=JobState.QUEUED)
+
+
+async def _read(job: Job, path: Path, store: JobStore, check: Check) -> Job:
+    number = 0
+    async with opened(job.spec, path, check) as reader:
+        rows = reader.rows()
+        while chunk := await asyncio.to_thread(_take, rows):
+            job = await store.add_rows(job.key, number, chunk)
+            number += len(chunk)
+            if number > job.spec.max_rows:
+                raise InputUnusable(
+                    f"The input has more than {job.spec.max_rows} rows; split it into several."
+                )
+    if not number:
+        raise InputUnusable("The input has no rows.")
+    return job
+
+
+def _take(rows: Iterator[InputRow]) -> list[InputRow]:
+    """The next rows, as many as may be in memory together."""
+    chunk: list[InputRow] = []
+    chars = 0
+    for row in rows:
+        chunk.append(row)
+        chars += 0 if row.request is None else len(str(row.request.body))
+        if len(chunk) == _CHUNK_ROWS or chars > _CHUNK_CHARS:
+            break
+    return chunk

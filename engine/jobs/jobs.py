@@ -1,0 +1,383 @@
+"""Jobs as the API and the commands see them: begin, look, pause, cancel, retry."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from engine.core.clock import Clock
+from engine.core.errors import EngineError, RequestError
+from engine.jobs import intake
+from engine.jobs.answerer import Answerer
+from engine.jobs.output import OutputUnusable, claim, release
+from engine.jobs.records import Job, JobSpec
+from engine.jobs.results import answer_of, error_of, prompt_of
+from engine.jobs.runner import Runner, enter_results
+from engine.jobs.store import JobStore
+from engine.jobs.uploads import Uploads
+from engine.localapi.jobs import (
+    ENDED_STATES,
+    JobChangeRequest,
+    JobCreateRequest,
+    JobInfo,
+    JobInput,
+    JobPreview,
+    JobPreviewRequest,
+    JobRow,
+    JobRows,
+    JobState,
+    PreviewRow,
+    ResultFormat,
+    RowState,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_ROWS: Final = 1_000_000
+MAX_BATCH_ROWS: Final = 50_000
+"""OpenAI's limit for `/v1/batches`."""
+RESTART_S: Final = 10.0
+_COALESCE_S: Final = 0.5
+
+
+class Jobs:
+    """All jobs of this engine. `run` works on them; the rest may be called meanwhile."""
+
+    def __init__(self, store: JobStore, uploads: Uploads, answerer: Answerer, clock: Clock) -> None:
+        self.store = store
+        self.uploads = uploads
+        self._answerer = answerer
+        self._clock = clock
+        self._runner = Runner(store, answerer, clock, self._changed)
+        self._taking_in: dict[int, asyncio.Task[None]] = {}
+        self._watchers: set[_Watcher] = set()
+
+    async def run(self) -> None:
+        """Go on with what an earlier engine has left, and work until cancelled."""
+        try:
+            while True:
+                try:
+                    for job in reversed(await self.store.jobs()):
+                        self._go_on(job)
+                    await self._runner.run()
+                except EngineError as error:
+                    logger.error("jobs rest: %s", error)
+                await asyncio.sleep(RESTART_S)
+        finally:
+            tasks = list(self._taking_in.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Beginning ------------------------------------------------------------------------------
+
+    async def preview(self, request: JobPreviewRequest) -> JobPreview:
+        """The first rows as they would be asked.
+
+        Raises:
+            InputUnusable: The input or the template makes no sense.
+        """
+        spec, path = await self._spec(request)
+        async with intake.opened(spec, path, self._answerer.check) as reader:
+            rows = await asyncio.to_thread(lambda: list(islice(reader.rows(), request.rows)))
+        return JobPreview(
+            format=reader.format,
+            encoding=reader.encoding,
+            delimiter=reader.delimiter,
+            columns=reader.columns,
+            rows=tuple(
+                PreviewRow(
+                    line=row.line,
+                    values=tuple(row.values.get(name, "") for name in reader.columns),
+                    request=None if row.request is None else dict(row.request.body),
+                    problem=row.problem,
+                )
+                for row in rows
+            ),
+        )
+
+    async def create(self, request: JobCreateRequest) -> Job:
+        """Begin a job, or go on with the one that writes to the same file from the same input.
+
+        Raises:
+            InputUnusable: The input or the template makes no sense.
+            OutputUnusable: The results file cannot be written, or is another job's.
+        """
+        spec, path = await self._spec(request)
+        output, overwrite = request.output_path, request.overwrite
+        if output is not None:
+            if not Path(output).is_absolute():
+                raise RequestError("output_path must be absolute.", param="output_path")
+            known = await self.store.unfinished_with_output(output)
+            if known is not None and known.state is JobState.REVIEW:
+                await self.cancel(known.id)  # the input has been corrected, one hopes
+                overwrite = True
+            elif known is not None:
+                return await self._same(known, spec)
+        async with intake.opened(spec, path, self._answerer.check):
+            pass  # what is wrong with the whole of it is an answer to this request
+        if output is not None:
+            await asyncio.to_thread(claim, Path(output), overwrite=overwrite)
+        return await self.begin(spec, request.name or spec.input_name, request.priority)
+
+    async def begin(self, spec: JobSpec, name: str, priority: int = 0) -> Job:
+        """Begin a job whose input may still turn out to be unusable."""
+        job = await self.store.create(spec, name, priority)
+        self._take_in(job)
+        return job
+
+    async def _spec(self, request: JobInput) -> tuple[JobSpec, Path]:
+        if (request.input_path is None) == (request.input_file_id is None):
+            raise RequestError(
+                "Give either input_path or input_file_id, and not both.", param="input_path"
+            )
+        values: dict[str, Any] = request.model_dump(include=set(JobSpec.model_fields))
+        if request.input_file_id is not None:
+            record = await self.store.file(request.input_file_id)
+            name = record.name
+        else:
+            assert request.input_path is not None
+            path = Path(request.input_path)
+            if not path.is_absolute():
+                raise RequestError("input_path must be absolute.", param="input_path")
+            name = path.name
+        if isinstance(request, JobCreateRequest):
+            values["output_format"] = request.output_format or _format_of(request.output_path)
+        spec = JobSpec.model_validate({**values, "input_name": name, "max_rows": MAX_ROWS})
+        return spec, self._path(spec)
+
+    async def _same(self, known: Job, spec: JobSpec) -> Job:
+        """The job that a repeated request means; it goes on if it was paused."""
+        if known.spec.model_dump(exclude={"skip_bad_rows"}) != spec.model_dump(
+            exclude={"skip_bad_rows"}
+        ):
+            raise OutputUnusable(
+                f"{spec.output_path} belongs to the job {known.id}, which has another input or "
+                "template and has not ended; cancel it, or choose another file.",
+                param="output_path",
+            )
+        return await self.resume(known.id) if known.state is JobState.PAUSED else known
+
+    def _path(self, spec: JobSpec) -> Path:
+        if spec.input_file_id is not None:
+            return self.uploads.path(spec.input_file_id)
+        assert spec.input_path is not None
+        return Path(spec.input_path)
+
+    def _go_on(self, job: Job) -> None:
+        if job.state is JobState.VALIDATING:
+            self._take_in(job)
+        elif job.state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED):
+            self._runner.take(job)
+
+    def _take_in(self, job: Job) -> None:
+        self._background(job.key, self._read(job))
+        self._changed(job.id)
+
+    def _background(self, key: int, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="job-input")
+        self._taking_in[key] = task
+        task.add_done_callback(lambda _: self._taking_in.pop(key, None))
+
+    async def _read(self, job: Job) -> None:
+        try:
+            job = await intake.take_in(
+                job, self._path(job.spec), self.store, self._answerer.check, self._clock
+            )
+            self._go_on(job)
+            if job.state is JobState.FAILED and job.spec.output_path is not None:
+                await asyncio.to_thread(release, Path(job.spec.output_path))
+        except EngineError as error:  # the disk; the next start of the engine tries again
+            logger.error("a job's input could not be taken in: %s", error)
+            with contextlib.suppress(EngineError):
+                await self.store.change(job.key, reason=str(error))
+        self._changed(job.id)
+
+    # Looking --------------------------------------------------------------------------------
+
+    async def infos(self) -> list[JobInfo]:
+        """All jobs, newest first."""
+        return [self.info(job) for job in await self.store.jobs()]
+
+    def info(self, job: Job) -> JobInfo:
+        """What the person sees of a job."""
+        work = self._runner.work_of(job)
+        now_s = self._clock.monotonic_s()
+        runs = work is not None and job.state is JobState.RUNNING
+        eta_s = work.pace.eta_s(job.left_rows) if work is not None and runs else None
+        return JobInfo(
+            id=job.id,
+            name=job.name,
+            state=job.state,
+            reason=job.reason if work is None else self._runner.reason_of(work),
+            priority=job.priority,
+            input_name=job.spec.input_name,
+            output_path=job.spec.output_path,
+            created_at=job.created_unix_s,
+            started_at=job.started_unix_s,
+            ended_at=job.ended_unix_s,
+            total_rows=job.total_rows,
+            done_rows=job.done_rows,
+            failed_rows=job.failed_rows,
+            running_rows=0 if work is None else len(work.asked),
+            prompt_tokens=job.prompt_tokens,
+            completion_tokens=job.completion_tokens,
+            tokens_per_s=round(work.pace.tokens_per_s(now_s), 2) if work is not None else 0.0,
+            eta_low_s=None if eta_s is None else round(eta_s[0], 1),
+            eta_high_s=None if eta_s is None else round(eta_s[1], 1),
+            num_problems=job.num_problems,
+            problems=job.problems,
+        )
+
+    async def rows(
+        self, job: Job, after: int, limit: int, state: RowState | None, chars: int
+    ) -> JobRows:
+        """A page of rows, their texts cut."""
+        work = self._runner.work_of(job)
+        running = set() if work is None else set(work.asked)
+        wanted = RowState.PENDING if state is RowState.RUNNING else state
+        rows = await self.store.rows(job.key, after, limit, wanted)
+        shown = [
+            JobRow(
+                number=row.number,
+                line=row.line,
+                custom_id=row.custom_id,
+                state=RowState.RUNNING if row.number in running else row.state,
+                prompt=prompt_of(row)[:chars],
+                answer=_cut(answer_of(row)[0], chars),
+                error=_cut(error_of(row), chars),
+            )
+            for row in rows
+        ]
+        return JobRows(
+            rows=tuple(row for row in shown if state in (None, row.state)),
+            next_after=rows[-1].number if len(rows) == limit else None,
+        )
+
+    async def watch(self) -> AsyncIterator[set[str]]:
+        """Ids of jobs that have changed, collected over half a second, until closed."""
+        watcher = _Watcher()
+        self._watchers.add(watcher)
+        try:
+            while True:
+                await watcher.event.wait()
+                await asyncio.sleep(_COALESCE_S)
+                watcher.event.clear()
+                ids, watcher.ids = watcher.ids, set()
+                yield ids
+        finally:
+            self._watchers.discard(watcher)
+
+    def _changed(self, job_id: str) -> None:
+        for watcher in self._watchers:
+            watcher.ids.add(job_id)
+            watcher.event.set()
+
+    # Changing -------------------------------------------------------------------------------
+
+    async def change(self, job_id: str, request: JobChangeRequest) -> Job:
+        """Rename it, or let it come earlier or later."""
+        job = await self.store.job(job_id)
+        values = request.model_dump(exclude_none=True)
+        if values:
+            job = await self.store.change(job.key, **values)
+            self._refresh(job)
+        return job
+
+    async def start(self, job_id: str) -> Job:
+        """Begin without the rows that cannot be asked."""
+        return await self._move(job_id, {JobState.REVIEW}, state=JobState.QUEUED, reason="")
+
+    async def pause(self, job_id: str) -> Job:
+        """Begin no more rows."""
+        states = {JobState.QUEUED, JobState.RUNNING}
+        return await self._move(
+            job_id, states, state=JobState.PAUSED, reason="Paused until you resume."
+        )
+
+    async def resume(self, job_id: str) -> Job:
+        """Go on."""
+        return await self._move(job_id, {JobState.PAUSED}, state=JobState.QUEUED, reason="")
+
+    async def retry(self, job_id: str) -> Job:
+        """Ask the failed rows of a job again that has ended.
+
+        Raises:
+            RequestError: There are none that can be asked, or it has not ended.
+        """
+        job = await self.store.job(job_id)
+        if job.state is not JobState.COMPLETED:
+            raise RequestError(
+                f"The job is {job.state.value}; failed rows can be asked again when it has completed."
+            )
+        job = await self.store.retry_failed(job.key)
+        self._refresh(job)
+        return job
+
+    async def cancel(self, job_id: str) -> Job:
+        """End it; the answers so far stay."""
+        job = await self.store.job(job_id)
+        if job.state in ENDED_STATES:
+            return job
+        reading = self._taking_in.get(job.key)
+        if reading is not None:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        job = await self.store.move(
+            job.key,
+            set(JobState) - ENDED_STATES,
+            state=JobState.CANCELLED,
+            reason="",
+            ended_unix_s=self._clock.unix_s(),
+        )
+        if job.state is not JobState.CANCELLED:
+            return job  # it has ended by itself meanwhile
+        await self._runner.drop(job)
+        if job.spec.output_path is not None:
+            await asyncio.to_thread(release, Path(job.spec.output_path))
+        job = await self.store.job(job_id)
+        if job.spec.endpoint is not None:
+            await enter_results(self.store, job, self._clock)
+        self._changed(job.id)
+        return job
+
+    async def delete(self, job_id: str) -> None:
+        """Forget it with its answers; its results file stays."""
+        job = await self.cancel(job_id)
+        await self._runner.drop(job, is_deleted=True)
+        await self.store.delete(job.key)
+        self._changed(job.id)
+
+    async def _move(self, job_id: str, states: set[JobState], **values: Any) -> Job:
+        before = await self.store.job(job_id)
+        job = await self.store.move(before.key, states, **values)
+        if job.state is not values["state"]:
+            wanted = " or ".join(sorted(state.value for state in states))
+            raise RequestError(f"The job is {job.state.value}; this needs one that is {wanted}.")
+        self._refresh(job)
+        return job
+
+    def _refresh(self, job: Job) -> None:
+        self._go_on(job)
+        self._changed(job.id)
+
+
+class _Watcher:
+    """Somebody who wants to know."""
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        self.event = asyncio.Event()
+
+
+def _format_of(output_path: str | None) -> ResultFormat:
+    return "csv" if output_path is not None and output_path.lower().endswith(".csv") else "jsonl"
+
+
+def _cut(text: str | None, chars: int) -> str | None:
+    return None if text is None else text[:chars]

@@ -1,0 +1,45 @@
+"""What is wrong with an input, said so that a person can mend it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from engine.core.errors import RequestError
+from engine.localapi.jobs import JobProblem
+
+_SHOWN_COLUMNS = 12
+
+
+class InputUnusable(RequestError):
+    """The input as a whole cannot be read as rows."""
+
+    code = "invalid_input_file"
+
+
+class RowUnusable(Exception):
+    """One row cannot become a request.
+
+    Args:
+        message: What is wrong and what to do, as a sentence.
+        column: Where in the row.
+    """
+
+    def __init__(self, message: str, *, column: str | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+    def at(self, line: int) -> JobProblem:
+        """The problem, with its place."""
+        return JobProblem(line=line, column=self.column, message=str(self))
+
+
+def unknown_column(name: str, columns: Iterable[str]) -> str:
+    """A sentence that says which columns there are, and which was meant perhaps."""
+    known = list(columns)
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"There is no column {name!r}; did you mean {close[0]!r}?"
+    shown = ", ".join(repr(column) for column in known[:_SHOWN_COLUMNS])
+    more = " …" if len(known) > _SHOWN_COLUMNS else ""
+    return f"There is no column {name!r}; the columns are {shown}{more}."

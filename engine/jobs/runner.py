@@ -1,0 +1,383 @@
+"""Works through the rows of all jobs as one continuous batch: `run` is the loop to follow.
+
+Many rows are asked at once, each a request of its own; stages merge their steps. What became of them is
+committed in groups; only then do results files grow. Nothing here decides a row twice: a row is either
+pending in the store or has its one outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from engine.core.clock import Clock
+from engine.core.errors import CacheFull, DiskFull, EngineError
+from engine.jobs.answerer import Answerer
+from engine.jobs.output import ResultFile, Results
+from engine.jobs.pace import Width
+from engine.jobs.records import FileRecord, Job, Outcome, Row
+from engine.jobs.store import JobStore
+from engine.jobs.work import Work
+from engine.localapi.jobs import JobState
+
+logger = logging.getLogger(__name__)
+
+MAX_ROWS_AT_ONCE: Final = 64
+"""Stages take this many rows into one pass."""
+TICK_S: Final = 1.0
+"""How often room is looked for, and watchers learn of rates."""
+RETRY_S: Final = 5.0
+"""A full disk is tried again this often."""
+MAX_HOLD_S: Final = 30.0
+_ACTIVE: Final = (JobState.QUEUED, JobState.RUNNING)
+_SETTLE_S: Final = 10.0
+_MAX_UNCOMMITTED: Final = 256
+"""Answers may come faster than a slow disk takes them; memory shall not grow with them."""
+_READ_ROWS: Final = 16
+_CHARS_PER_TOKEN: Final = 3
+"""Rather too few: to guess the room that a prompt needs."""
+_DEFAULT_ANSWER_TOKENS: Final = 2048
+
+
+class Runner:
+    """The loop over all jobs.
+
+    Args:
+        store: Where jobs and outcomes are.
+        answerer: Answers requests.
+        clock: The time.
+        on_change: Told the id of each job of which something changed.
+    """
+
+    def __init__(
+        self, store: JobStore, answerer: Answerer, clock: Clock, on_change: Callable[[str], None]
+    ) -> None:
+        self._store = store
+        self._answerer = answerer
+        self._clock = clock
+        self._on_change = on_change
+        self._width = Width(MAX_ROWS_AT_ONCE)
+        self._works: dict[int, Work] = {}
+        self._wake = asyncio.Event()
+        self._finished: list[Outcome] = []
+        self._to_commit = asyncio.Event()
+        self._reserved: dict[tuple[int, int], int] = {}
+        """Room that rows will take that have just been asked."""
+        self._successes = 0
+        self._hold_until_s = 0.0
+        self._hold_s = 0.0
+        self._had_way = True
+        self._trouble = ""
+        """Why no row is asked at the moment."""
+        self._storage_trouble = ""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        committing = asyncio.create_task(self._commit_outcomes(), name="jobs-commit")
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    await self._start_rows()
+                except EngineError as error:
+                    logger.warning("jobs wait: %s", error)
+                    self._hold(error)
+                active = [work for work in self._works.values() if work.job.state in _ACTIVE]
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(TICK_S if active else None):
+                        await self._wake.wait()
+                for work in active:
+                    self._on_change(work.job.id)
+        finally:
+            tasks = [committing, *(t for work in self._works.values() for t in work.asked.values())]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for work in self._works.values():
+                if work.output is not None:
+                    await work.output.close()
+
+    # What the person does -------------------------------------------------------------------
+
+    def work_of(self, job: Job) -> Work | None:
+        """What is going on with a job; None when it is not being worked on."""
+        return self._works.get(job.key)
+
+    def reason_of(self, work: Work) -> str:
+        """Why a job does not get on; empty when it does."""
+        if work.job.state not in _ACTIVE:
+            return work.job.reason
+        return self._storage_trouble or work.output_trouble or self._trouble
+
+    def take(self, job: Job) -> None:
+        """Take a job as it is now: begin to work on it, go on, or pause."""
+        work = self._works.get(job.key)
+        if work is None:
+            work = self._works[job.key] = Work(job)
+            if job.spec.output_path is not None:
+                results = Results(self._store, job, job.spec.output_format)
+                work.output = ResultFile(Path(job.spec.output_path), results)
+        work.job = job
+        self._changed(job)
+
+    async def drop(self, job: Job, *, is_deleted: bool = False) -> None:
+        """Stop working on a job: rows that are being answered are given up."""
+        work = self._works.get(job.key)
+        if work is None:
+            return
+        work.job = job
+        tasks = list(work.asked.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        with contextlib.suppress(TimeoutError):  # what has been answered shall be in the results
+            async with asyncio.timeout(_SETTLE_S):
+                await work.settled.wait()
+        del self._works[job.key]
+        if work.output is not None and not is_deleted:
+            try:
+                await work.output.advance(skip_pending=True)
+            except EngineError as error:
+                logger.warning("the results of a job are incomplete: %s", error)
+        if work.output is not None:
+            await work.output.close()
+        self._changed(job)
+
+    # Rows -----------------------------------------------------------------------------------
+
+    async def _start_rows(self) -> None:
+        if self._storage_trouble or self._holds():
+            return
+        for work in sorted(self._works.values(), key=lambda w: (-w.job.priority, w.job.key)):
+            while work.may_start:
+                row = await self._next_row(work)
+                if row is None:
+                    await self._finish(work)
+                    break
+                if len(self._finished) >= _MAX_UNCOMMITTED or not self._has_room(row):
+                    return
+                await self._begin(work)
+                # The person may have paused or deleted the job during any of these waits.
+                if self._works.get(work.job.key) is not work or not work.may_start:
+                    break
+                self._start(work, work.rows.popleft())
+
+    async def _next_row(self, work: Work) -> Row | None:
+        """The next row to be asked, which stays in `work.rows`."""
+        if not work.rows:
+            rows = await self._store.pending(work.job.key, work.last_read, _READ_ROWS)
+            work.rows.extend(rows)
+            if rows:
+                work.last_read = rows[-1].number
+        return work.rows[0] if work.rows else None
+
+    def _has_room(self, row: Row) -> bool:
+        running = sum(len(work.asked) for work in self._works.values())
+        free = self._answerer.free_tokens()
+        if free is not None:
+            free -= sum(self._reserved.values())
+        return self._width.may_start(running, _row_tokens(row), free)
+
+    async def _begin(self, work: Work) -> None:
+        if work.job.state is JobState.QUEUED:
+            begun = work.job.started_unix_s or self._clock.unix_s()
+            work.job = await self._store.move(
+                work.job.key,
+                {JobState.QUEUED},
+                state=JobState.RUNNING,
+                reason="",
+                started_unix_s=begun,
+            )
+            self._on_change(work.job.id)
+
+    def _start(self, work: Work, row: Row) -> None:
+        self._reserved[row.job, row.number] = _row_tokens(row)
+        work.asked[row.number] = asyncio.create_task(self._ask(work, row), name="job-row")
+
+    async def _ask(self, work: Work, row: Row) -> None:
+        place = (row.job, row.number)
+
+        def on_token() -> None:
+            self._reserved.pop(place, None)  # the stages count it themselves by now
+            work.pace.token(self._clock.monotonic_s())
+
+        try:
+            assert row.body is not None
+            answer = await self._answerer.answer(row.url, json.loads(row.body), on_token)
+            outcome = Outcome(
+                row.job,
+                row.number,
+                answer.status,
+                answer.body,
+                prompt_tokens=answer.prompt_tokens,
+                completion_tokens=answer.completion_tokens,
+            )
+        except EngineError as error:
+            if work.put_back(row, error, self._successes):
+                self._hold(error)
+                return
+            outcome = Outcome(row.job, row.number, None, None, error.code, str(error))
+        except Exception as error:  # noqa: BLE001 - one bad row must not end the others
+            # Its text may quote the row, which must not reach the log.
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            logger.error("a row failed with %s at\n%s", type(error).__name__, frames)
+            text = "Something went wrong inside the engine; its log says where."
+            outcome = Outcome(row.job, row.number, None, None, "internal_error", text)
+        finally:
+            self._reserved.pop(place, None)
+            work.asked.pop(row.number, None)
+            self._wake.set()
+        self._got_on()
+        work.pace.row_ended(self._clock.monotonic_s())
+        work.uncommitted += 1
+        work.settled.clear()
+        self._finished.append(outcome)
+        self._to_commit.set()
+
+    def _got_on(self) -> None:
+        self._successes += 1
+        self._hold_s = self._hold_until_s = 0.0
+        self._trouble = ""
+        self._width.row_ended()
+
+    def _holds(self) -> bool:
+        if self._clock.monotonic_s() >= self._hold_until_s:
+            return False
+        # The way that was missing is there: the model is loaded, or the swarm is back.
+        return self._had_way or self._answerer.free_tokens() is None
+
+    def _hold(self, error: EngineError) -> None:
+        """Wait a little longer each time before the next row is asked."""
+        if isinstance(error, CacheFull):
+            self._width.no_room()
+        self._trouble = str(error)
+        self._had_way = self._answerer.free_tokens() is not None
+        if self._clock.monotonic_s() < self._hold_until_s:
+            return  # one trouble, which many rows have met
+        self._hold_s = min(MAX_HOLD_S, max(TICK_S, 2 * self._hold_s))
+        self._hold_until_s = self._clock.monotonic_s() + self._hold_s
+
+    # Outcomes -------------------------------------------------------------------------------
+
+    async def _commit_outcomes(self) -> None:
+        while True:
+            await self._to_commit.wait()
+            self._to_commit.clear()
+            group = list(self._finished)
+            try:
+                jobs = await self._store.complete(group) if group else []
+            except EngineError as error:
+                logger.warning("outcomes wait for the disk: %s", error)
+                await self._say_storage_trouble(str(error))
+                continue
+            del self._finished[: len(group)]
+            self._wake.set()
+            self._storage_trouble = ""
+            for outcome in group:
+                work = self._works.get(outcome.job)
+                if work is not None:
+                    work.uncommitted -= 1
+                    if not work.uncommitted:
+                        work.settled.set()
+            for job in jobs:
+                work = self._works.get(job.key)
+                if work is not None:
+                    work.job = job
+                    await self._write_results(work)
+                    self._changed(job)
+
+    async def _say_storage_trouble(self, text: str) -> None:
+        self._storage_trouble = text
+        for work in self._works.values():
+            self._on_change(work.job.id)
+        await asyncio.sleep(RETRY_S)
+        self._to_commit.set()
+
+    async def _write_results(self, work: Work) -> None:
+        if work.output is None:
+            return
+        try:
+            await work.output.advance()
+            work.output_trouble = ""
+        except DiskFull as error:
+            work.output_trouble = str(error)
+            loop = asyncio.get_running_loop()
+            loop.call_later(RETRY_S, self._try_results_again, work)
+        except EngineError as error:
+            logger.warning("a job pauses: %s", error)
+            if work.job.state in _ACTIVE:
+                work.job = await self._store.move(
+                    work.job.key, set(_ACTIVE), state=JobState.PAUSED, reason=str(error)
+                )
+
+    def _try_results_again(self, work: Work) -> None:
+        if self._works.get(work.job.key) is work:
+            work.output_trouble = ""
+            self._wake.set()
+
+    async def _finish(self, work: Work) -> None:
+        """End a job whose last row has its outcome."""
+        if not work.is_idle:
+            return
+        await self._write_results(work)
+        if not work.may_start:
+            return  # the results file is behind, or cannot be written
+        job = work.job
+        if job.spec.endpoint is not None:
+            await enter_results(self._store, job, self._clock)
+        job = await self._store.move(
+            job.key,
+            set(_ACTIVE),
+            state=JobState.COMPLETED,
+            reason="",
+            ended_unix_s=self._clock.unix_s(),
+        )
+        if job.state is not JobState.COMPLETED:
+            return  # paused at the last moment
+        del self._works[job.key]
+        if work.output is not None:
+            await work.output.close()
+        logger.info("a job has ended: %d rows, %d failed", job.total_rows, job.failed_rows)
+        self._changed(job)
+
+    def _changed(self, job: Job) -> None:
+        self._wake.set()
+        self._on_change(job.id)
+
+
+async def enter_results(store: JobStore, job: Job, clock: Clock) -> None:
+    """Enter a batch's output and error files, of which OpenAI's clients ask for the contents."""
+    for has_failures in (False, True):
+        results, size_bytes, is_empty = Results(store, job, "jsonl"), 0, True
+        while (lines := await results.next(skip_pending=True, failed=has_failures)) is not None:
+            size_bytes += sum(map(len, lines))
+            is_empty = is_empty and not lines
+        if is_empty:
+            continue
+        kind = "errors" if has_failures else "output"
+        await store.add_file(
+            FileRecord(
+                f"file-{job.id.removeprefix('batch_')}-{kind}",
+                f"{job.id}_{kind}.jsonl",
+                "batch_output",
+                size_bytes,
+                clock.unix_s(),
+                job.key,
+                has_failures,
+            )
+        )
+
+
+def _row_tokens(row: Row) -> int:
+    body = row.body or ""
+    asked = json.loads(body)
+    answer = asked.get("max_completion_tokens") or asked.get("max_tokens")
+    choices = asked.get("n") or 1
+    tokens: int = len(body) // _CHARS_PER_TOKEN + (answer or _DEFAULT_ANSWER_TOKENS)
+    return tokens * choices
