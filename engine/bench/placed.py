@@ -120,6 +120,7 @@ def _objective(bench: SwarmBench, batch_size: int, num_microbatches: int) -> Obj
         new_tokens=bench.new_tokens,
         context_tokens=bench.prompt_tokens + bench.new_tokens,
         codec_ratio=1.0 if is_raw else wanted.codec_ratio,
+        counts_prompts=False,  # as the rate that is measured is that of decoding
         drafting=None,
     )
 

@@ -75,6 +75,9 @@ def _block(profile: MeasuredProfile) -> Iterator[str]:
     yield f"  prefill    {_ms(block.prefill_row_s)} per token"
     yield f"LM head      {_line(profile.head, 'row')}"
     yield f"Each pass    {_ms(profile.pass_overhead_s)} more"
+    if profile.frame is not None:
+        where = "the blocks wait meanwhile" if profile.frame_shares_cores else "on other cores"
+        yield f"Each frame   {_line(profile.frame, 'MB', 1e6)}; {where}"
     if profile.to_device_bytes_per_s is not None and profile.to_ram_bytes_per_s is not None:
         there, back = _rate(profile.to_device_bytes_per_s), _rate(profile.to_ram_bytes_per_s)
         yield f"Copies       {there} to the GPU, {back} back"

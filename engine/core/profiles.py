@@ -65,6 +65,10 @@ class NodeProfile:
     """Under load; 0: unknown."""
     euro_per_hour: float = 0.0
     """0: unknown."""
+    frame: LinearTime = LinearTime(0.0, 0.0)
+    """What taking in a frame and sending another costs agent and p2pd, per byte of one; 0: unknown."""
+    frame_shares_cores: bool = True
+    """Whether the blocks wait meanwhile, because no core is free for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,9 @@ class Objective:
     """KV room promised to each row; at least prompt and new tokens."""
     codec_ratio: float = 1.0
     """Encoded over raw bytes, measured; 1: nothing to gain."""
+    counts_prompts: bool = True
+    """Whether computing prompts counts, a part of it in each step where rows that end are replaced,
+    or before an answer alone; False: plans are weighed by decoding alone."""
     drafting: Drafting | None = None
 
 
@@ -162,6 +169,7 @@ class Calibration:
     """What a fit to measurements adds to the costs that the profiles explain."""
 
     step_overhead_s: float = 0.0
-    """C: per step of the whole batch, at the client or in the software."""
+    """C: per step of the whole batch, at the client or in the software; below 0 where the costs
+    count something twice."""
     micro_batch_overhead_s: float = 0.0
-    """o: per micro-batch beyond the first."""
+    """o: per micro-batch beyond the first; never below 0."""

@@ -202,6 +202,11 @@ class MeasuredProfile(_Value):
     block: BlockMeasurement
     head: FittedTime
     pass_overhead_s: Quantity
+    frame: FittedTime | None = None
+    """What agent and p2pd take to take a frame in and send another, per byte of one; None: unknown,
+    which plans take for nothing."""
+    frame_shares_cores: bool = True
+    """Whether the blocks wait meanwhile, because no core was free."""
     memory_bytes: Quantity
     """Free where the blocks compute."""
     ram_bytes: Quantity
@@ -270,6 +275,8 @@ class MeasuredProfile(_Value):
             decode_bytes_per_s=self.decode_bytes_per_s.value,
             power_w=0.0 if self.power_w is None else self.power_w.value,
             euro_per_hour=limits.euro_per_hour,
+            frame=LinearTime(0.0, 0.0) if self.frame is None else self.frame.linear(),
+            frame_shares_cores=self.frame_shares_cores,
         )
 
 

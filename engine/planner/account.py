@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.core.plans import PlannedStage, Span
-from engine.core.profiles import Calibration, Goal, ModelSize, Objective
+from engine.core.profiles import Calibration, Goal, ModelSize, NodeProfile, Objective
 from engine.planner.costs import (
     PREFILL_CHUNK_TOKENS,
     LineTimes,
     Work,
+    frames_s,
     ids_s,
     line_times,
     pass_s,
@@ -25,6 +26,7 @@ from engine.planner.flow import (
     Form,
     StageTimes,
     busiest_s,
+    calibrated,
     combined,
     overhead_s,
     step_s,
@@ -89,7 +91,7 @@ class Account:
     @property
     def longest(self) -> tuple[int, bool]:
         """Index of the stage with the largest part of the way round, or whose line has it."""
-        return _largest([(t.pass_s, t.way_s - t.pass_s) for t in self.times])
+        return _largest([(t.stage_s, t.way_s - t.stage_s) for t in self.times])
 
 
 def _largest(parts: Sequence[tuple[float, float]]) -> tuple[int, bool]:
@@ -132,7 +134,7 @@ def account(
     chunks = max(1, math.ceil(prompt_tokens / PREFILL_CHUNK_TOKENS))
     prefill = _prefill_times(fleet, model, stages, work, prompt_tokens / chunks)
     prefill_s = step_s(prefill, chunks, form=Form.CHAIN) if prompt_tokens else 0.0
-    if objective.goal is Goal.LATENCY:
+    if objective.goal is Goal.LATENCY and objective.counts_prompts:
         rounds = max(1.0, objective.new_tokens / work.committed_tokens)
         whole_s = time_s + prefill_s / rounds
     else:
@@ -156,7 +158,8 @@ def account(
 def _step_s(times: Sequence[StageTimes], work: Work, calibration: Calibration, form: Form) -> float:
     number = work.num_microbatches
     way_s = work.draft_s + way_round_s(times)
-    return combined(form, way_s, busiest_s(times, number), number) + overhead_s(number, calibration)
+    parts_s = combined(form, way_s, busiest_s(times, number), number)
+    return calibrated(parts_s, overhead_s(number, calibration))
 
 
 def planned_stages(
@@ -198,12 +201,14 @@ def _times(
         hop = (place, places[(index + 1) % len(stages)])
         delay_s = float(fleet.delay_s[hop])
         if len(stages) == 1:
-            times = StageTimes(time_s, owed_s=owed_s)
+            times = StageTimes(time_s)
         elif is_last:
-            times = StageTimes(time_s, line_s=float(ids[hop]), delay_s=delay_s, owed_s=owed_s)
+            times = StageTimes(time_s, line_s=float(ids[hop]), delay_s=delay_s)
         else:
-            times = _with_line(time_s, lines, hop, delay_s, owed_s, float(owed_lines.busy_s[hop]))
-        out.append(times)
+            times = _with_line(time_s, lines, hop, delay_s)
+            times = replace(times, line_owed_s=float(owed_lines.busy_s[hop]))
+        handing = _handing(profile, model, work.later_tokens, index, len(stages))
+        out.append(replace(times, owed_s=owed_s, **handing))
         is_encoded.append(not is_last and bool(lines.is_encoded[hop]))
     return tuple(out), tuple(is_encoded)
 
@@ -226,27 +231,28 @@ def _prefill_times(
         profile = fleet.profiles[place]
         time_s = profile.pass_overhead_s + len(stage.span) * profile.block.prefill_row_s * tokens
         if index == len(stages) - 1:
-            out.append(StageTimes(time_s + profile.head.of(work.rows)))
+            times = StageTimes(time_s + profile.head.of(work.rows))
         else:
             hop = (place, places[index + 1])
-            out.append(_with_line(time_s, lines, hop, float(fleet.delay_s[hop])))
+            times = _with_line(time_s, lines, hop, float(fleet.delay_s[hop]))
+        out.append(replace(times, **_handing(profile, model, tokens, index, len(stages))))
     return out
 
 
-def _with_line(
-    time_s: float,
-    lines: LineTimes,
-    hop: tuple[int, int],
-    delay_s: float,
-    owed_s: float = 0.0,
-    line_owed_s: float = 0.0,
-) -> StageTimes:
+def _handing(
+    profile: NodeProfile, model: ModelSize, tokens: float, index: int, num_stages: int
+) -> dict[str, float]:
+    """What agent and p2pd take of one of the stages, as fields of `StageTimes`."""
+    ends = (index == 0) + (index == num_stages - 1)
+    time_s = frames_s(profile, model, tokens, float(ends))
+    return {"frames_s": time_s, "frames_share": float(profile.frame_shares_cores)}
+
+
+def _with_line(time_s: float, lines: LineTimes, hop: tuple[int, int], delay_s: float) -> StageTimes:
     return StageTimes(
         time_s,
         float(lines.encode_s[hop]),
         float(lines.line_s[hop]),
         float(lines.decode_s[hop]),
         delay_s,
-        owed_s,
-        line_owed_s,
     )

@@ -26,7 +26,8 @@ def fit(steps: Sequence[MeasuredStep], form: Form = Form.RING) -> Calibration:
     """C, and o where the steps differ in M: least squares of the relative errors.
 
     One step is enough: then C is what its parts leave unexplained, which may be less than nothing
-    where the parts count something twice.
+    where the parts count something twice. o may not: a plan could then promise more and more for
+    nothing but cutting finer. Where it came out so, C is fitted alone.
 
     Args:
         steps: At least one.
@@ -45,5 +46,8 @@ def fit(steps: Sequence[MeasuredStep], form: Form = Form.RING) -> Calibration:
     columns = [1 / measured_s]
     if len(set(further)) > 1:
         columns.append(further / measured_s)
-    found = np.linalg.lstsq(np.stack(columns, axis=1), 1 - explained_s / measured_s, rcond=None)[0]
+    unexplained = 1 - explained_s / measured_s
+    found = np.linalg.lstsq(np.stack(columns, axis=1), unexplained, rcond=None)[0]
+    if len(found) > 1 and found[1] < 0:
+        found = np.linalg.lstsq(columns[0][:, None], unexplained, rcond=None)[0]
     return Calibration(float(found[0]), float(found[1]) if len(found) > 1 else 0.0)

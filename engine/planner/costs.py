@@ -43,6 +43,8 @@ class Work:
     """Room promised to each row."""
     owed_tokens: float
     """Prompt tokens that have to be computed per step, so that rows that end are replaced."""
+    owed_share: float = 0.0
+    """What these are of all prompts of the batch."""
     codec_ratio: float = 1.0
     tree_size: int = 0
     """N draft tokens per row."""
@@ -56,15 +58,22 @@ class Work:
     @classmethod
     def of(cls, objective: Objective, batch_size: int, num_microbatches: int) -> Work:
         """Plain decoding of what is asked for."""
-        new_tokens = max(1, objective.new_tokens)
+        prompts = objective.counts_prompts * batch_size * objective.prompt_tokens
+        share = (prompts > 0) / max(1, objective.new_tokens)
         return cls(
             batch_size,
             num_microbatches,
             objective.prompt_tokens + objective.new_tokens / 2,
             objective.context_tokens,
-            batch_size * objective.prompt_tokens / new_tokens,
+            prompts * share,
+            share,
             objective.codec_ratio,
         )
+
+    @property
+    def prompt_tokens(self) -> float:
+        """Of the whole batch, as far as they count."""
+        return self.owed_tokens / self.owed_share if self.owed_share else 0.0
 
     @property
     def rows(self) -> int:
@@ -134,6 +143,20 @@ def pass_s(
     """
     blocks = span_length * block_s(profile, float(tokens), cached_tokens, ram_share)
     return float(profile.pass_overhead_s + blocks + is_last * profile.head.of(tokens))
+
+
+def frames_s(profile: NodeProfile, model: ModelSize, tokens: float, ends: Amount) -> Amount:
+    """What a pass costs the agent and p2pd: a frame that comes in and one that goes out.
+
+    Args:
+        profile: The machine.
+        model: The model.
+        tokens: Whose hidden states travel together.
+        ends: How many of the two frames, 0 to 2, are at an end of the pipeline: these carry ids,
+            which weigh next to nothing.
+    """
+    hidden_bytes = tokens * model.hidden_size * model.element_bytes
+    return (1 - ends / 2) * (hidden_bytes * profile.frame.unit_s) + profile.frame.base_s
 
 
 def ends_bytes(model: ModelSize, *, is_first: bool, is_last: bool) -> int:

@@ -21,7 +21,7 @@ def bottleneck(done: Account) -> str:
         return _part(done, *done.busiest)
     index, is_line = done.longest
     times = done.times[index]
-    part_s = times.way_s - times.pass_s if is_line else times.pass_s
+    part_s = times.way_s - times.stage_s if is_line else times.stage_s
     share = part_s / done.way_s
     return f"the way round, most of all {_part(done, index, is_line)} ({share:.0%})"
 
@@ -71,7 +71,10 @@ def _pass(done: Account, fleet: Fleet, index: int) -> Term:
     )
     if index == len(done.stages) - 1:
         why += f" + {_ms(profile.head.of(tokens))} norm, head and sampling"
-    return Term(f"{stage.peer}: pass", 1e3 * times.pass_s, "ms", why)
+    if times.frames_s:
+        where = "the same cores" if profile.frame_shares_cores else "other cores"
+        why += f" + {_ms(times.frames_s)} for taking a frame in and sending one, on {where}"
+    return Term(f"{stage.peer}: pass", 1e3 * times.stage_s, "ms", why)
 
 
 def _memory(done: Account, fleet: Fleet, model: ModelSize, index: int) -> Iterator[Term]:
@@ -117,7 +120,7 @@ def _line(done: Account, fleet: Fleet, model: ModelSize, index: int) -> Iterator
         )
     why = f"{what}, {_ms(times.line_s)} at {_rate(fleet, sender, receiver)} + {_ms(times.delay_s)} delay"
     name = f"{fleet.peers[sender]} → {fleet.peers[receiver]}"
-    yield Term(name, 1e3 * (times.way_s - times.pass_s), "ms", why)
+    yield Term(name, 1e3 * (times.way_s - times.stage_s), "ms", why)
 
 
 def _rate(fleet: Fleet, sender: int, receiver: int) -> str:
@@ -165,7 +168,7 @@ def _step(done: Account, calibration: Calibration) -> Iterator[Term]:
 
 
 def _sustained(done: Account, objective: Objective) -> Iterator[Term]:
-    if not objective.prompt_tokens:
+    if not objective.prompt_tokens or not objective.counts_prompts:
         return
     if objective.goal is Goal.LATENCY:
         why = f"prompt and answer of {objective.new_tokens} tokens together"
@@ -204,7 +207,7 @@ def _drafting(done: Account, fleet: Fleet, model: ModelSize) -> Iterator[Term]:
     if not work.tree_size or num < 2:
         return
     plain = done.plain_times
-    compute_s = sum(times.pass_s for times in plain) / num
+    compute_s = sum(times.stage_s for times in plain) / num
     needed = break_even_bytes_per_s(
         work.rows,
         work.later_tokens / work.rows,
@@ -212,7 +215,7 @@ def _drafting(done: Account, fleet: Fleet, model: ModelSize) -> Iterator[Term]:
         model.hidden_size * model.element_bytes,
         sum(times.delay_s for times in plain) / num,
         compute_s,
-        sum(times.pass_s for times in done.times) / num / compute_s,
+        sum(times.stage_s for times in done.times) / num / compute_s,
         work.draft_s / num,
     )
     if not math.isfinite(needed):
@@ -230,16 +233,15 @@ def _left_out(done: Account, fleet: Fleet) -> Iterator[Term]:
     """What speaks against each machine without blocks: its speed, and its nearest way in."""
     used = [fleet.peers.index(stage.peer) for stage in done.stages]
     slowest_s = max(
-        times.pass_s / len(stage.span) for times, stage in zip(done.times, done.stages, strict=True)
+        times.stage_s / len(stage.span)
+        for times, stage in zip(done.times, done.stages, strict=True)
     )
     for place, profile in enumerate(fleet.profiles):
         if place in used:
             continue
         detour_s = float(fleet.delay_s[used, place].min() + fleet.delay_s[place, used].min())
         if math.isfinite(detour_s):
-            more = (
-                f"its lines' delays and a pass would add {_ms(detour_s + profile.pass_overhead_s)}"
-            )
+            more = f"its lines' delays and a pass would add {_ms(detour_s + profile.pass_overhead_s + profile.frame.base_s)}"
         else:
             more = "it and the stages do not reach each other"
         one_s = block_s(profile, float(done.work.later_tokens), done.work.cached_tokens, 0.0)

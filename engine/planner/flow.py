@@ -37,6 +37,7 @@ class StageTimes:
     """
 
     pass_s: float
+    """Of the worker."""
     encode_s: float = 0.0
     line_s: float = 0.0
     decode_s: float = 0.0
@@ -45,15 +46,26 @@ class StageTimes:
     """Prefill per step that the stage does beside decoding: it fills gaps, and makes none."""
     line_owed_s: float = 0.0
     """The same for the line."""
+    frames_s: float = 0.0
+    """Agent and p2pd's part of the pass."""
+    frames_share: float = 0.0
+    """How much of that the worker waits for, because they compute on its cores."""
 
     @property
     def way_s(self) -> float:
         """Through the stage and to the next one."""
-        return self.pass_s + self.encode_s + self.line_s + self.decode_s + self.delay_s
+        line_s = self.encode_s + self.line_s + self.decode_s + self.delay_s
+        return self.stage_s + line_s
+
+    @property
+    def stage_s(self) -> float:
+        """Through the stage."""
+        return self.pass_s + self.frames_s
 
     def load_s(self, num_microbatches: int) -> float:
         """How long the stage is busy in a step."""
-        return num_microbatches * self.pass_s + self.owed_s
+        busy_s = self.pass_s + self.frames_share * self.frames_s
+        return num_microbatches * busy_s + self.owed_s
 
     def line_load_s(self, num_microbatches: int) -> float:
         """How long the line is busy in a step: encoding, sending and decoding overlap."""
@@ -94,8 +106,8 @@ def step_s(
         form: Of the pipeline.
     """
     way_s, load_s = way_round_s(stages), busiest_s(stages, num_microbatches)
-    return combined(form, way_s, load_s, num_microbatches) + overhead_s(
-        num_microbatches, calibration
+    return calibrated(
+        combined(form, way_s, load_s, num_microbatches), overhead_s(num_microbatches, calibration)
     )
 
 
@@ -117,6 +129,14 @@ def combined(form: Form, way: float, load: float, num_microbatches: int) -> floa
             return way
         case Form.BOTTLENECK:
             return load
+
+
+def calibrated(parts: float, overhead: float) -> float:
+    """A step's time from what its parts take and what a fit adds to that.
+
+    A fit adds less than nothing where the parts count something twice, so at most a half of them.
+    """
+    return max(parts + overhead, parts / 2)
 
 
 def overhead_s(num_microbatches: int, calibration: Calibration) -> float:

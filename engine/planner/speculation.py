@@ -54,13 +54,15 @@ def drafted(work: Work, drafting: Drafting) -> list[tuple[Work, float]]:
     out = []
     for tree_size, committed_tokens in drafting.committed_tokens:
         for prune_threshold, surviving, remaining in ((0.0, 1.0, 1.0), *drafting.pruned):
+            more = max(1.0, committed_tokens * remaining)
             step = replace(
                 work,
                 tree_size=tree_size,
                 surviving=surviving,
                 draft_s=drafting.draft_s,
-                committed_tokens=max(1.0, committed_tokens * remaining),
-                owed_tokens=work.owed_tokens * max(1.0, committed_tokens * remaining),
+                committed_tokens=more,
+                owed_tokens=work.owed_tokens * more,
+                owed_share=work.owed_share * more,
             )
             out.append((step, prune_threshold))
     return out

@@ -18,6 +18,7 @@ from engine.planner.costs import (
     Work,
     block_s,
     ends_bytes,
+    frames_s,
     ids_s,
     line_times,
     ram_share,
@@ -25,7 +26,7 @@ from engine.planner.costs import (
     workspace_bytes,
 )
 from engine.planner.fleet import Fleet
-from engine.planner.flow import UNCALIBRATED, Form, combined, overhead_s
+from engine.planner.flow import UNCALIBRATED, Form, calibrated, combined, overhead_s
 
 NEVER: Final = 1 << 60
 """More than any plan takes; four of them still fit into 64 bits."""
@@ -70,8 +71,10 @@ class Question:
         """A step's time from its two parts; never falls when one of them grows."""
         way_ns += self.fixed_way_ns
         if self.form is Form.CHAIN:
-            return way_ns + load_ns - load_ns // self.num_microbatches + self.overhead_ns
-        return int(combined(self.form, way_ns, load_ns, self.num_microbatches)) + self.overhead_ns
+            parts_ns = way_ns + load_ns - load_ns // self.num_microbatches
+        else:
+            parts_ns = int(combined(self.form, way_ns, load_ns, self.num_microbatches))
+        return int(calibrated(parts_ns, self.overhead_ns))
 
     def of_places(self, places: Sequence[int]) -> Question:
         """The same for some of the machines."""
@@ -115,6 +118,7 @@ def question(
         form: Of the pipeline.
         is_answer_alone: Nobody else's steps fill the gaps while a prompt is computed, so that
             prefill adds to the way round, spread over the answer's steps, and not to the load.
+            Exact where the prompts go through the stages in one part.
     """
     lengths = np.arange(1, model.num_blocks + 1)
     shape = (len(fleet), ROLES, model.num_blocks + 1)
@@ -126,29 +130,35 @@ def question(
         dtype=np.float64,
     )
     is_last = np.array([[role & LAST] for role in range(ROLES)]) > 0
+    ends = np.array([[role.bit_count()] for role in range(ROLES)], dtype=np.float64)
     for place, profile in enumerate(fleet.profiles):
         in_ram = ram_tokens(profile, model, work, lengths, fixed_bytes)
         fits = np.isfinite(in_ram)
         share = ram_share(np.where(fits, in_ram, 0.0), work.cached_tokens)
         one_ns = whole_ns(block_s(profile, tokens, work.cached_tokens, share))
-        ends_ns = whole_ns(
-            profile.pass_overhead_s + is_last * (profile.head.base_s + tokens * profile.head.unit_s)
-        )
+        head_s = is_last * (profile.head.base_s + tokens * profile.head.unit_s)
+        ends_ns = whole_ns(profile.pass_overhead_s + head_s)
         pass_ns = ends_ns + np.minimum(one_ns, _LONGEST_NS) * lengths
-        owed_ns = (
-            min(int(whole_ns(profile.block.prefill_row_s * work.owed_tokens)), _LONGEST_NS)
-            * lengths
-        )
-        fits &= np.maximum(pass_ns, owed_ns) < _LONGEST_NS
-        stage_ns[place, :, 1:] = np.where(fits, pass_ns + is_answer_alone * owed_ns, NEVER)
-        load = work.num_microbatches * np.minimum(pass_ns, _LONGEST_NS) + owed_ns
+        handing_s = frames_s(profile, model, work.later_tokens, ends)
+        busy_ns = pass_ns + whole_ns(profile.frame_shares_cores * handing_s)
+        owed_one = min(int(whole_ns(profile.block.prefill_row_s * work.owed_tokens)), _LONGEST_NS)
+        owed_ns: Times = owed_one * lengths
+        way_ns = pass_ns + whole_ns(handing_s)
+        if is_answer_alone:
+            once_s = profile.pass_overhead_s + is_last * profile.head.of(work.rows)
+            once_s = once_s + frames_s(profile, model, work.prompt_tokens, ends)
+            way_ns = way_ns + owed_ns + whole_ns(work.owed_share * once_s)
+        fits &= np.maximum(way_ns, owed_ns) < _LONGEST_NS
+        stage_ns[place, :, 1:] = np.where(fits, way_ns, NEVER)
+        load = work.num_microbatches * np.minimum(busy_ns, _LONGEST_NS) + owed_ns
         load_ns[place, :, 1:] = np.where(fits, load, NEVER)
     back_s = ids_s(fleet, work.rows)
     way = line_times(fleet, model, work.later_tokens, work.codec_ratio)
     owed = line_times(fleet, model, work.owed_tokens, work.codec_ratio)
     link_ns = whole_ns(way.way_s) + whole_ns(fleet.delay_s)
-    if is_answer_alone:
-        link_ns = link_ns + whole_ns(owed.way_s)
+    if is_answer_alone and work.owed_share:
+        once = line_times(fleet, model, work.prompt_tokens, work.codec_ratio)
+        link_ns = link_ns + whole_ns(work.owed_share * (once.way_s + fleet.delay_s))
     busy_ns, owed_ns = whole_ns(way.busy_s), whole_ns(owed.busy_s)
     is_line = np.maximum(np.maximum(busy_ns, owed_ns), link_ns) < NEVER
     link_load_ns = work.num_microbatches * np.where(is_line, busy_ns, 0) + owed_ns

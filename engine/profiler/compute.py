@@ -8,29 +8,17 @@ line it gets, so that handing over can be timed, until its input ends.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import logging
-import os
-import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from engine.core.errors import WorkerFailed, error_class
 from engine.core.model_spec import ModelSpec
-from engine.models.environment import COMPUTE_ENVIRONMENT
+from engine.profiler.measuring_process import MeasuringProcess, measuring_process
 
-_logger = logging.getLogger(__name__)
-
-_MAX_LINE_BYTES: Final = 4 << 20
-_KEPT_LOG_BYTES: Final = 4096
 _ECHOES: Final = 25
-_SILENCE_LIMIT_S: Final = 120.0
-"""Loading libraries from a cold disk takes tens of seconds, and so does a pass of a huge model."""
 
 Show = Callable[[str, float], None]
 """Told (what is being measured, how much of it is done, 0 to 1)."""
@@ -104,52 +92,19 @@ async def measure_compute(
         ModelError: The model's family is not supported.
         WorkerFailed: The process ended unexpectedly.
     """
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "engine.profiler.compute_process", str(os.getpid())),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=_MAX_LINE_BYTES,
-        # As the worker has it, which these numbers are to describe.
-        env={**COMPUTE_ENVIRONMENT, **os.environ}
-        | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    assert child.stderr is not None
-    log = asyncio.ensure_future(_drain(child.stderr))
-    try:
-        samples = await _converse(child, order, show, on_device)
-    except (EOFError, ValidationError, OSError) as error:
-        await child.wait() if isinstance(error, EOFError) else None
-        said = await asyncio.wait_for(log, 1.0) if child.returncode is not None else ""
-        _logger.error("the measuring process ended with %s: %s", child.returncode, said)
-        raise WorkerFailed(
-            f"The process that measures ended unexpectedly (exit code {child.returncode}); "
-            "see the log, and run `shoal doctor`."
-        ) from error
-    except TimeoutError as error:
-        raise WorkerFailed(
-            f"The process that measures has said nothing for {_SILENCE_LIMIT_S:.0f} s, so it was "
-            "ended; run `shoal doctor`."
-        ) from error
-    finally:
-        log.cancel()
-        if child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await asyncio.shield(child.wait())
-    return samples
+    async with measuring_process("engine.profiler.compute_process") as process:
+        return await _converse(process, order, show, on_device)
 
 
 async def _converse(
-    child: asyncio.subprocess.Process,
+    process: MeasuringProcess,
     order: ComputeOrder,
     show: Show,
     on_device: Callable[[str], None],
 ) -> ComputeSamples:
-    assert child.stdin is not None
-    child.stdin.write(order.model_dump_json().encode() + b"\n")
+    process.say(order.model_dump_json())
     while True:
-        message = await _line(child)
+        message = await process.line()
         if "progress" in message:
             show(str(message["progress"]["what"]), float(message["progress"]["share"]))
         elif "device" in message:
@@ -162,32 +117,8 @@ async def _converse(
             break
     for _ in range(_ECHOES):
         started_s = time.perf_counter()
-        child.stdin.write(b'{"op": "forward", "rows": [[0, 0, 1, 0]], "ids": [0]}\n')
-        await _line(child)
+        process.say('{"op": "forward", "rows": [[0, 0, 1, 0]], "ids": [0]}')
+        await process.line()
         samples.handover_s.append(time.perf_counter() - started_s)
-    child.stdin.close()
+    process.say_no_more()
     return samples
-
-
-async def _line(child: asyncio.subprocess.Process) -> dict[str, Any]:
-    """The next line of the child's.
-
-    Raises:
-        EOFError: It has ended.
-        TimeoutError: It hangs.
-    """
-    assert child.stdout is not None
-    async with asyncio.timeout(_SILENCE_LIMIT_S):
-        line = await child.stdout.readline()
-    if not line:
-        raise EOFError
-    message = json.loads(line)
-    return message if isinstance(message, dict) else {}
-
-
-async def _drain(stream: asyncio.StreamReader) -> str:
-    """Read all, so that the child never blocks; keep the end for the log."""
-    kept = b""
-    while chunk := await stream.read(65536):
-        kept = (kept + chunk)[-_KEPT_LOG_BYTES:]
-    return kept.decode(errors="replace").strip()

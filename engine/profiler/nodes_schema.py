@@ -58,10 +58,13 @@ def _plain(*units: str) -> BeforeValidator:
 
 
 _Seconds = Annotated[float, Field(ge=0, le=_LONGEST_S, allow_inf_nan=False), _plain("s")]
+_SignedSeconds = Annotated[
+    float, Field(ge=-_LONGEST_S, le=_LONGEST_S, allow_inf_nan=False), _plain("s")
+]
 _SecondsPerUnit = Annotated[
     float,
     Field(ge=0, le=_LONGEST_S, allow_inf_nan=False),
-    _plain("s", "s/row", "s/row/token"),
+    _plain("s", "s/row", "s/row/token", "s/B"),
 ]
 _Bytes = Annotated[float, Field(ge=0, le=_MOST_BYTES, allow_inf_nan=False), _plain("B")]
 _Rate = Annotated[float, Field(gt=0, le=_FASTEST_BYTES_PER_S, allow_inf_nan=False), _plain("B/s")]
@@ -114,6 +117,8 @@ class PlainNode(_Strict):
     decode_bytes_per_s: _Speed = 0.0
     power_w: _Watts = 0.0
     euro_per_hour: _Euros = 0.0
+    frame: _Linear = _Linear(base_s=0.0, unit_s=0.0)
+    frame_shares_cores: bool = True
 
     def profile(self, peer: PeerId, model: ModelSize) -> NodeProfile:
         """For one model, under the name that it has in the plan."""
@@ -137,6 +142,8 @@ class PlainNode(_Strict):
             self.decode_bytes_per_s,
             self.power_w,
             self.euro_per_hour,
+            self.frame.value(),
+            self.frame_shares_cores,
         )
 
 
@@ -263,6 +270,7 @@ class ObjectiveFields(_Strict):
     new_tokens: Annotated[int, Field(ge=1, le=10**8)] = 128
     context_tokens: _Tokens = 2048
     codec_ratio: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 1.0
+    counts_prompts: bool = True
     drafting: _Drafting | None = None
 
     def value(self) -> Objective:
@@ -279,7 +287,7 @@ class ObjectiveFields(_Strict):
 class CalibrationFields(_Strict):
     """`core.profiles.Calibration`."""
 
-    step_overhead_s: _Seconds = 0.0
+    step_overhead_s: _SignedSeconds = 0.0
     micro_batch_overhead_s: _Seconds = 0.0
 
     def value(self) -> Calibration:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import psutil
 
 from engine import __version__
 from engine.core.clock import Clock, SystemClock
+from engine.core.errors import WorkerFailed
 from engine.core.model_spec import ModelSpec
 from engine.localapi.measurements import (
     CpuFacts,
@@ -32,16 +34,21 @@ from engine.localapi.running import Home
 from engine.profiler import disk
 from engine.profiler.block_table import BlockTable, head_time
 from engine.profiler.cache import cached, reason_to_measure, save
-from engine.profiler.compute import ComputeOrder, Show, measure_compute
+from engine.profiler.compute import ComputeOrder, ComputeSamples, Show, measure_compute
+from engine.profiler.exchange import FULL_S, QUICK_S, ExchangeOrder, FrameCost, measure_exchange
 from engine.profiler.fit import exactly, quantity
 from engine.profiler.gpus import Gpu, bare, gpu_of
 from engine.profiler.hardware import Hardware, cpu_busy_share, cpu_frequency_hz, hardware
+
+_logger = logging.getLogger(__name__)
 
 __all__ = ["Subject", "cached", "current", "measure"]
 
 NO_NETWORK: Final = NetworkMeasurement(note="No line was measured.")
 _ELEMENT_BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
 _POWER_EVERY_S: Final = 0.25
+_WHOLE_CORE: Final = 1.1
+"""A second of processor time takes no longer where a core is there for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +106,11 @@ async def measure(
         accelerator = _Accelerator()
         async with accelerator.watched():
             samples = await measure_compute(
-                order, lambda what, share: show(what, 0.08 + 0.9 * share), accelerator.begin
+                order, lambda what, share: show(what, 0.08 + 0.8 * share), accelerator.begin
             )
+    show("frames", 0.9)
+    with took.part("frames"):
+        frames = await _frames(subject, quick=quick)
     table = BlockTable.of(samples)
     on_gpu = subject.device != "cpu"
     packing, handover = quantity(samples.packing_s, "s"), quantity(samples.handover_s, "s")
@@ -118,6 +128,8 @@ async def measure(
         pass_overhead_s=exactly(
             packing.value + handover.value, "s", spread=packing.spread + handover.spread
         ),
+        frame=None if frames is None else frames.time,
+        frame_shares_cores=frames is None or _shares_cores(frames, subject, samples, machine),
         memory_bytes=exactly(samples.free_bytes, "B"),
         ram_bytes=exactly(psutil.virtual_memory().available if on_gpu else 0, "B"),
         uplink_bytes_per_s=network.uplink_bytes_per_s,
@@ -173,6 +185,25 @@ async def reason_for(known: MeasuredProfile | None, subject: Subject) -> str:
         unix_s=SystemClock().unix_s(),
         cpu_busy_share=await asyncio.to_thread(cpu_busy_share),
     )
+
+
+async def _frames(subject: Subject, *, quick: bool) -> FrameCost | None:
+    """What frames cost here; None where they cannot be exchanged, which serving will say better."""
+    token_bytes = subject.spec.hidden_size * _ELEMENT_BYTES[subject.dtype]
+    order = ExchangeOrder(token_bytes=token_bytes, exchange_s=QUICK_S if quick else FULL_S)
+    try:
+        return await measure_exchange(order)
+    except WorkerFailed as error:
+        _logger.warning("what frames cost was not measured: %s", error)
+        return None
+
+
+def _shares_cores(
+    frames: FrameCost, subject: Subject, samples: ComputeSamples, machine: Hardware
+) -> bool:
+    """Whether no core is left for the agent while the blocks compute."""
+    busy_threads = samples.threads if subject.device == "cpu" else 1
+    return frames.stretch > _WHOLE_CORE or busy_threads >= machine.cpu_threads
 
 
 class _Durations:

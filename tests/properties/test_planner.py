@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.bench.placements.rivals import rival_plan
 from engine.core.errors import PlanInfeasible
 from engine.core.ids import PeerId
 from engine.core.profiles import (
@@ -37,6 +38,7 @@ ROUNDING = 1e-6
 
 linear = st.builds(LinearTime, st.floats(0, 0.01), st.floats(0, 0.001))
 attention = st.builds(LinearTime, st.floats(0, 0.001), st.floats(0, 1e-5))
+frames = st.builds(LinearTime, st.floats(0, 0.005), st.floats(0, 1e-8))
 rates = st.one_of(st.just(math.inf), st.floats(1e4, 1e8))
 
 
@@ -74,6 +76,8 @@ def swarms(draw, most=4):
             decode_bytes_per_s=draw(st.sampled_from([0.0, 1e7, 1e9])),
             power_w=draw(st.floats(1, 500)),
             euro_per_hour=1.0,
+            frame=draw(frames),
+            frame_shares_cores=draw(st.booleans()),
         )
         for index in range(num)
     ]
@@ -196,3 +200,20 @@ def test_drafting_never_makes_anybody_wait_longer(swarm, draft_s, trees, thresho
     drafted = plan(profiles, network, model, replace(objective, drafting=drafting))
     assert drafted.tokens_per_s >= plain.tokens_per_s
     assert drafted.batch_size == plain.batch_size
+
+
+@settings(max_examples=150, deadline=None)
+@given(swarm=swarms(), counts_prompts=st.booleans(), data=st.data())
+def test_no_other_way_of_placing_is_predicted_to_be_faster(swarm, counts_prompts, data):
+    profiles, network, model, objective, number = swarm
+    number = number if objective.goal is Goal.THROUGHPUT else 1
+    objective = replace(objective, num_microbatches=number, counts_prompts=counts_prompts)
+    rival = rival_plan(
+        data.draw(st.sampled_from(["even", "petals", "brute"])), profiles, network, model, objective
+    )
+    if rival is None:
+        return
+    ours = plan(profiles, network, model, objective)
+    assert ours.sustained_tokens_per_s >= rival.sustained_tokens_per_s * (1 - ROUNDING)
+    if not counts_prompts:
+        assert ours.tokens_per_s >= rival.tokens_per_s * (1 - ROUNDING)

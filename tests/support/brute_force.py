@@ -53,7 +53,9 @@ def step_s(
     batch_size = objective.batch_size
     rows = math.ceil(batch_size / num_microbatches)
     cached = objective.prompt_tokens + objective.new_tokens / 2
-    owed = batch_size * objective.prompt_tokens / objective.new_tokens
+    prompt = batch_size * objective.prompt_tokens * objective.counts_prompts
+    once = 1 / objective.new_tokens
+    owed = prompt * once
     is_alone = objective.goal is Goal.LATENCY
     way, loads = 0.0, []
     for index, (node, length) in enumerate(pipeline):
@@ -81,12 +83,22 @@ def step_s(
         if is_last:
             compute += node.head.of(rows)
         prefill = owed * node.block.prefill_row_s * length
-        way += compute + is_alone * prefill
-        loads.append(num_microbatches * compute + prefill)
+        handing = handing_s(node, model, rows, is_first, is_last)
+        way += compute + handing
+        if is_alone and prompt:
+            way += prefill + once * (
+                node.pass_overhead_s
+                + is_last * node.head.of(rows)
+                + handing_s(node, model, prompt, is_first, is_last)
+            )
+        loads.append(num_microbatches * (compute + handing * node.frame_shares_cores) + prefill)
     for (sender, _), (receiver, _) in pairwise(pipeline):
         taken, busy = hop_s(sender, receiver, network, model, objective, rows)
-        owed_taken, owed_busy = hop_s(sender, receiver, network, model, objective, owed)
-        way += taken + delay_s(sender, receiver, network) + is_alone * owed_taken
+        _, owed_busy = hop_s(sender, receiver, network, model, objective, owed)
+        way += taken + delay_s(sender, receiver, network)
+        if is_alone and prompt:
+            whole, _ = hop_s(sender, receiver, network, model, objective, prompt)
+            way += once * (whole + delay_s(sender, receiver, network))
         loads.append(num_microbatches * busy + owed_busy)
     if len(pipeline) > 1:
         last, first = pipeline[-1][0], pipeline[0][0]
@@ -103,6 +115,15 @@ def step_s(
         "bottleneck": load if way < math.inf else math.inf,
     }
     return combined[form] + overhead
+
+
+def handing_s(
+    node: NodeProfile, model: ModelSize, tokens: float, is_first: bool, is_last: bool
+) -> float:
+    """The agent's part: a frame in, and a frame out; those of ids weigh nothing."""
+    heavy = (not is_first) + (not is_last)
+    size = tokens * model.hidden_size * model.element_bytes
+    return node.frame.base_s + node.frame.unit_s * size * heavy / 2
 
 
 def hop_s(

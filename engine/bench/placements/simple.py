@@ -95,7 +95,23 @@ def _shortest_chain(question: Question, spans: Sequence[tuple[int, Span]]) -> Pa
         before, cut = map(int, came[end][first, last])
         shares.append(Share(last, end - cut))
         last, end = before, cut
-    return feasible(question, shares[::-1])
+    return feasible(question, _each_once(shares[::-1]))
+
+
+def _each_once(shares: Sequence[Share]) -> list[Share]:
+    """The chain without coming back to a machine, which would then be loaded twice.
+
+    Such a machine computes what lies between by itself: its blocks are consecutive.
+    """
+    out: list[Share] = []
+    for share in shares:
+        places = [earlier.place for earlier in out]
+        if share.place in places:
+            again = places.index(share.place)
+            share = Share(share.place, share.length + sum(each.length for each in out[again:]))
+            del out[again:]
+        out.append(share)
+    return out
 
 
 def brute_force(question: Question) -> Partition | None:

@@ -163,7 +163,12 @@ def test_what_does_not_fit_is_said_and_fails(planned):
         ("network.peers", ["ada", "eve"], "network.peers is wrong"),
         ("objective.goal", "fame", "objective.goal is wrong"),
         ("objective.context_tokens", 100, "objective.context_tokens is wrong"),
-        ("calibration.step_overhead_s", -0.1, "calibration.step_overhead_s is wrong"),
+        ("calibration.step_overhead_s", -1000, "calibration.step_overhead_s is wrong"),
+        (
+            "calibration.micro_batch_overhead_s",
+            -0.1,
+            "calibration.micro_batch_overhead_s is wrong",
+        ),
         ("model", "no/such-model", "model is wrong"),
         ("model", {"num_blocks": 0}, "model.num_blocks is wrong"),
         ("me", "eve", "me is wrong: there is no node eve"),

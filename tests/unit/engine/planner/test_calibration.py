@@ -31,3 +31,24 @@ def test_one_step_is_enough_for_the_overhead_of_a_step():
 def test_without_a_step_there_is_nothing_to_fit_to():
     with pytest.raises(ValueError, match="nothing to fit"):
         fit([])
+
+
+def test_parts_that_count_something_twice_give_an_overhead_below_nothing():
+    step = MeasuredStep(STAGES, 1, step_s(STAGES, 1) - 0.02)
+    found = fit([step])
+    assert found.step_overhead_s == pytest.approx(-0.02)
+    assert step_s(STAGES, 1, found) == pytest.approx(step.step_s)
+
+
+def test_no_overhead_makes_a_step_shorter_than_half_of_its_parts():
+    assert step_s(STAGES, 1, Calibration(-9.0)) == pytest.approx(step_s(STAGES, 1) / 2)
+
+
+def test_cutting_finer_is_never_found_to_cost_less_than_nothing():
+    faster = [
+        MeasuredStep(STAGES, number, step_s(STAGES, number) * (1 - 0.02 * number))
+        for number in (1, 2, 4)
+    ]
+    found = fit(faster)
+    assert found.micro_batch_overhead_s == 0
+    assert found.step_overhead_s < 0
