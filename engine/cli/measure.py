@@ -23,11 +23,12 @@ from engine.node import compute
 from engine.profiler import profile
 from engine.profiler.cache import read, save
 from engine.profiler.compute import Show
+from engine.profiler.network import FULL, QUICK
 from engine.profiler.profile import Subject
 from engine.swarm import invites
 
-_NETWORK_LIMIT_S: Final = 90.0
-"""The engine takes less, even if no peer answers."""
+_ANSWER_MARGIN_S: Final = 3.0
+"""Beyond the time that the engine may take to measure lines."""
 
 
 def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
@@ -106,10 +107,14 @@ def _network(args: argparse.Namespace, home: Home, show: Show) -> NetworkMeasure
     if ready is None:
         return NetworkMeasurement(note="No engine runs, so no line was measured.")
     show("lines to other members", 0.0)
+    effort = QUICK if args.quick else FULL
     wanted = MeasureRequest(quick=args.quick, on_metered=args.on_metered)
     try:
         answer = ApiClient.of(ready).call(
-            "POST", "/shoal/v1/measurements", wanted.model_dump(), timeout_s=_NETWORK_LIMIT_S
+            "POST",
+            "/shoal/v1/measurements",
+            wanted.model_dump(),
+            timeout_s=effort.budget_s + _ANSWER_MARGIN_S,
         )
         return NetworkMeasurement.model_validate(answer)
     except EngineError as error:

@@ -140,7 +140,7 @@ def question(
         ends_ns = whole_ns(profile.pass_overhead_s + head_s)
         pass_ns = ends_ns + np.minimum(one_ns, _LONGEST_NS) * lengths
         handing_s = frames_s(profile, model, work.later_tokens, ends)
-        busy_ns = pass_ns + whole_ns(profile.frame_shares_cores * handing_s)
+        worked_ns = pass_ns + whole_ns(profile.frame_shares_cores * handing_s)
         owed_one = min(int(whole_ns(profile.block.prefill_row_s * work.owed_tokens)), _LONGEST_NS)
         owed_ns: Times = owed_one * lengths
         way_ns = pass_ns + whole_ns(handing_s)
@@ -150,7 +150,7 @@ def question(
             way_ns = way_ns + owed_ns + whole_ns(work.owed_share * once_s)
         fits &= np.maximum(way_ns, owed_ns) < _LONGEST_NS
         stage_ns[place, :, 1:] = np.where(fits, way_ns, NEVER)
-        load = work.num_microbatches * np.minimum(busy_ns, _LONGEST_NS) + owed_ns
+        load = work.num_microbatches * np.minimum(worked_ns, _LONGEST_NS) + owed_ns
         load_ns[place, :, 1:] = np.where(fits, load, NEVER)
     back_s = ids_s(fleet, work.rows)
     way = line_times(fleet, model, work.later_tokens, work.codec_ratio)

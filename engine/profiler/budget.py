@@ -1,4 +1,4 @@
-"""How much filler strangers may ask of this node: so many bytes in ten minutes. Pure."""
+"""What measuring lines may cost: bytes that strangers ask for, and our own time. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,30 @@ _SPAN_S: Final = 600.0
 _PEER_BYTES: Final = 4 * MAX_TRAIN_BYTES
 _ALL_BYTES: Final = 16 * MAX_TRAIN_BYTES
 _MAX_PEERS: Final = 4096
+
+
+class TimeBudget:
+    """One stretch of time for several lines, measured one after another.
+
+    None may take so long that the others get less than their share; what one leaves goes to all
+    that follow.
+
+    Args:
+        now_s: When it begins.
+        budget_s: For all of them.
+    """
+
+    def __init__(self, now_s: float, budget_s: float) -> None:
+        self._ends_s = now_s + budget_s
+
+    def until_s(self, now_s: float, lines_left: int) -> float:
+        """When the next line has to be done.
+
+        Args:
+            now_s: The time.
+            lines_left: The next one and those after it, at least 1.
+        """
+        return now_s + max(0.0, self._ends_s - now_s) / lines_left
 
 
 class ProbeBudget:

@@ -22,13 +22,14 @@ from engine.core.ids import PeerId, short
 from engine.localapi.measurements import PeerMeasurement, Quantity
 from engine.profiler import trains
 from engine.profiler.arrivals import mean_rate
+from engine.profiler.budget import TimeBudget
 from engine.profiler.filler_in import FillerIn
 from engine.profiler.fit import exactly, quantity
 from engine.profiler.probe_answers import BUSY, ProbeAnswers, Turn
 from engine.profiler.trains import TRAIN_LIMIT_S, Train
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import message_frame, parse
-from engine.protocol.probes import MAX_TRAIN_BYTES, MAX_TRAIN_S, Probe, ProbeReply
+from engine.protocol.probes import MAX_TRAIN_BYTES, Probe, ProbeReply
 from engine.swarm.links import Links
 
 _logger = logging.getLogger(__name__)
@@ -53,14 +54,16 @@ class Effort:
     """How long to go on at full rate."""
     limit_s: float
     """How long to send at most."""
-    line_limit_s: float
-    """Of both directions and all that belongs to them."""
+    budget_s: float
+    """Of all lines together, whatever the peers do."""
     peers: int
     """To measure with."""
 
 
-FULL: Final = Effort(MAX_TRAIN_BYTES, 0.5, MAX_TRAIN_S, line_limit_s=25.0, peers=3)
-QUICK: Final = Effort(MAX_TRAIN_BYTES // 4, 0.2, 1.2, line_limit_s=8.0, peers=1)
+FULL: Final = Effort(MAX_TRAIN_BYTES, 0.5, 1.8, budget_s=20.0, peers=3)
+"""With what computing takes to measure, under a minute."""
+QUICK: Final = Effort(MAX_TRAIN_BYTES // 4, 0.2, 0.6, budget_s=2.0, peers=1)
+"""With it, under ten seconds."""
 
 
 class _Rate(NamedTuple):
@@ -96,26 +99,37 @@ class Prober:
     async def measure(
         self, peers: Sequence[PeerId], effort: Effort = FULL
     ) -> tuple[PeerMeasurement, ...]:
-        """Measure the lines to some peers, one after another; who cannot be reached is left out.
+        """Measure the lines to some peers, one after another, in the time that the effort allows.
 
+        Who cannot be reached is left out, and a direction for which there is no time is not known.
         Whether that is welcome on a metered connection is the caller's to know.
         """
-        found = []
-        async with self._measuring:
-            for peer in peers:
+        budget = TimeBudget(self._clock.monotonic_s(), effort.budget_s)
+        found: list[PeerMeasurement] = []
+        try:
+            async with asyncio.timeout(effort.budget_s):
+                await self._measuring.acquire()
+        except TimeoutError:
+            _logger.info("no line was measured: another measurement took all the time")
+            return ()
+        try:
+            for index, peer in enumerate(peers):
+                until_s = budget.until_s(self._clock.monotonic_s(), len(peers) - index)
                 try:
-                    async with asyncio.timeout(effort.line_limit_s):
-                        found.append(await self._line(peer, effort))
+                    found.append(await self._line(peer, effort, until_s))
                 except (PeerError, TimeoutError) as error:
                     why = str(error) or "it took too long"
                     _logger.info("the line to …%s was not measured: %s", short(peer), why)
+        finally:
+            self._measuring.release()
         return tuple(found)
 
-    async def _line(self, peer: PeerId, effort: Effort) -> PeerMeasurement:
-        await self._links.connect(peer)
-        rtt_s = quantity([await self._echo_s(peer) for _ in range(_ECHOES)], "s")
-        up = await self._rested(self._up, peer, effort)
-        down = await self._rested(self._down, peer, effort)
+    async def _line(self, peer: PeerId, effort: Effort, until_s: float) -> PeerMeasurement:
+        async with self._until(until_s):
+            await self._links.connect(peer)
+            rtt_s = quantity([await self._echo_s(peer) for _ in range(_ECHOES)], "s")
+        up = await self._rested(self._up, peer, effort, until_s)
+        down = await self._rested(self._down, peer, effort, until_s)
         notes = dict.fromkeys(note for note in (up.note, down.note) if note)
         return PeerMeasurement(
             peer=peer,
@@ -125,16 +139,27 @@ class Prober:
             note=" ".join(notes),
         )
 
+    def _until(self, until_s: float) -> asyncio.Timeout:
+        return asyncio.timeout(max(0.0, until_s - self._clock.monotonic_s()))
+
     async def _rested(
-        self, direction: Callable[[PeerId, Effort], Awaitable[_Rate]], peer: PeerId, effort: Effort
+        self,
+        direction: Callable[[PeerId, Effort], Awaitable[_Rate]],
+        peer: PeerId,
+        effort: Effort,
+        until_s: float,
     ) -> _Rate:
         """Measure a direction when the line has had its rest; a refusal becomes a note."""
-        await asyncio.sleep(self._rests_until_s - self._clock.monotonic_s())
         began_s = self._clock.monotonic_s()
         try:
-            return await self._in_turn(direction, peer, effort)
+            async with self._until(until_s):
+                await asyncio.sleep(self._rests_until_s - began_s)
+                began_s = self._clock.monotonic_s()
+                return await self._in_turn(direction, peer, effort)
         except StageRefused as refusal:
             return _Rate(None, str(refusal))
+        except TimeoutError:
+            return _Rate(None, "There was no time to measure all of it.")
         finally:
             ended_s = self._clock.monotonic_s()
             self._rests_until_s = ended_s + (ended_s - began_s) * _REST_SHARE / (1 - _REST_SHARE)

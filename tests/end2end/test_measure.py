@@ -44,6 +44,9 @@ def test_quick_json_is_one_whole_profile_that_is_kept_and_plans_can_use(tmp_path
     for value in (raw["block"]["mlp"]["base_s"], raw["head"]["unit_s"], raw["encode_bytes_per_s"]):
         assert set(value) == {"value", "spread", "unit"}
         assert value["value"] > 0
+    assert profile.frame is not None
+    assert 1e-5 < profile.frame.base_s.value < 0.1
+    assert 0 <= profile.frame.unit_s.value < 1e-6
     assert {(row.batch, row.context) for row in profile.table} >= {(1, 128), (64, 1024)}
     node = profile.node_profile(PeerId("a"), ModelSize.of(starter_spec(), 4))
     assert 0 < node.block.mlp.of(1) < node.block.mlp.of(64) < 1

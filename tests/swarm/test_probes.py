@@ -78,9 +78,17 @@ async def test_a_peer_that_is_gone_is_left_out_and_the_others_are_measured():
     assert [line.peer for line in found] == [BOB]
 
 
+async def test_peers_that_say_nothing_leave_the_others_their_share_of_the_time():
+    async with two_nodes() as (swarm, probers):
+        await swarm.add(CAROL)  # takes frames, and answers none
+        small = replace(QUICK, num_bytes=100_000, budget_s=4.0)
+        found = await probers[ALICE].measure([CAROL, BOB], small)
+    assert [line.peer for line in found] == [BOB]
+
+
 async def test_two_nodes_that_measure_each_other_at_once_both_succeed():
     async with two_nodes() as (_, probers):
-        small = replace(QUICK, num_bytes=200_000, line_limit_s=20.0)
+        small = replace(QUICK, num_bytes=200_000, budget_s=20.0)
         found = await asyncio.gather(
             probers[ALICE].measure([BOB], small), probers[BOB].measure([ALICE], small)
         )

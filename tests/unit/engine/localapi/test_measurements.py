@@ -6,7 +6,7 @@ import pytest
 from engine.core.ids import PeerId
 from engine.core.profiles import ModelSize
 from engine.localapi.measurements import Limits, MeasuredProfile
-from tests.support.measured import measured_profile, quantity
+from tests.support.measured import measured_profile, quantity, quantity
 
 PEER = PeerId("a")
 SAME = ModelSize(
@@ -29,6 +29,19 @@ def test_a_model_of_the_measured_sizes_takes_the_measured_times():
     assert node.head.of(10) == pytest.approx(0.008)
     assert node.pass_overhead_s == pytest.approx(0.0003)
     assert node.block.ram_attention is None
+
+
+def test_what_frames_cost_goes_into_plans_and_is_nothing_where_it_was_not_measured():
+    node = measured_profile().node_profile(PEER, SAME)
+    assert (node.frame.base_s, node.frame.unit_s) == (0, 0)
+    frame = {
+        "base_s": quantity(0.0006),
+        "unit_s": quantity(7e-9, "s/B"),
+        "residual": quantity(0, "1"),
+    }
+    node = measured_profile(frame=frame, frame_shares_cores=False).node_profile(PEER, SAME)
+    assert node.frame.of(1000) == pytest.approx(0.000607)
+    assert not node.frame_shares_cores
 
 
 def test_blocks_ten_times_as_large_cost_ten_times_but_for_starting_their_operations():
