@@ -27,7 +27,7 @@ from engine.profiler.network import FULL, QUICK
 from engine.profiler.profile import Subject
 from engine.swarm import invites
 
-_ANSWER_MARGIN_S: Final = 3.0
+_ANSWER_MARGIN_S: Final = 2.0
 """Beyond the time that the engine may take to measure lines."""
 
 

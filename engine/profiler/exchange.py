@@ -14,8 +14,7 @@ from engine.localapi.measurements import FittedTime
 from engine.profiler.fit import Point, fit
 from engine.profiler.measuring_process import measuring_process
 
-FULL_S: Final = 2.0
-QUICK_S: Final = 0.8
+EXCHANGE_S: Final = 2.0
 
 
 class ExchangeOrder(BaseModel):

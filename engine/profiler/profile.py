@@ -35,7 +35,7 @@ from engine.profiler import disk
 from engine.profiler.block_table import BlockTable, head_time
 from engine.profiler.cache import cached, reason_to_measure, save
 from engine.profiler.compute import ComputeOrder, ComputeSamples, Show, measure_compute
-from engine.profiler.exchange import FULL_S, QUICK_S, ExchangeOrder, FrameCost, measure_exchange
+from engine.profiler.exchange import EXCHANGE_S, ExchangeOrder, FrameCost, measure_exchange
 from engine.profiler.fit import exactly, quantity
 from engine.profiler.gpus import Gpu, bare, gpu_of
 from engine.profiler.hardware import Hardware, cpu_busy_share, cpu_frequency_hz, hardware
@@ -77,7 +77,7 @@ async def measure(
         home: Whose disk is measured.
         subject: What shall be computed.
         show: Told what is being measured and how much is done, 0 to 1.
-        quick: Under ten seconds instead of under a minute; wider spreads.
+        quick: Under ten seconds instead of under a minute: wider spreads, and nothing of frames.
         network: What a running engine has measured with its peers.
         clock: For the date.
 
@@ -108,9 +108,11 @@ async def measure(
             samples = await measure_compute(
                 order, lambda what, share: show(what, 0.08 + 0.8 * share), accelerator.begin
             )
-    show("frames", 0.9)
-    with took.part("frames"):
-        frames = await _frames(subject, quick=quick)
+    frames = None
+    if not quick:
+        show("frames", 0.9)
+        with took.part("frames"):
+            frames = await _frames(subject)
     table = BlockTable.of(samples)
     on_gpu = subject.device != "cpu"
     packing, handover = quantity(samples.packing_s, "s"), quantity(samples.handover_s, "s")
@@ -187,10 +189,10 @@ async def reason_for(known: MeasuredProfile | None, subject: Subject) -> str:
     )
 
 
-async def _frames(subject: Subject, *, quick: bool) -> FrameCost | None:
+async def _frames(subject: Subject) -> FrameCost | None:
     """What frames cost here; None where they cannot be exchanged, which serving will say better."""
     token_bytes = subject.spec.hidden_size * _ELEMENT_BYTES[subject.dtype]
-    order = ExchangeOrder(token_bytes=token_bytes, exchange_s=QUICK_S if quick else FULL_S)
+    order = ExchangeOrder(token_bytes=token_bytes, exchange_s=EXCHANGE_S)
     try:
         return await measure_exchange(order)
     except WorkerFailed as error:

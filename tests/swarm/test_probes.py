@@ -52,7 +52,9 @@ async def two_nodes(bob_is_metered=free, **fields):
 async def test_a_line_is_measured_both_ways():
     shape = LinkShape(rate_bytes_per_s=RATE, delay_s=0.02)
     async with two_nodes(shape=shape) as (_, probers):
-        (line,) = await probers[ALICE].measure([BOB], replace(QUICK, num_bytes=1 << 20))
+        (line,) = await probers[ALICE].measure(
+            [BOB], replace(QUICK, num_bytes=1 << 20, budget_s=20.0)
+        )
     assert line.peer == BOB
     assert 0.039 < line.rtt_s.value < 1.0
     for rate in (line.uplink_bytes_per_s, line.downlink_bytes_per_s):

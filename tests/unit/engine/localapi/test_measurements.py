@@ -6,7 +6,7 @@ import pytest
 from engine.core.ids import PeerId
 from engine.core.profiles import ModelSize
 from engine.localapi.measurements import Limits, MeasuredProfile
-from tests.support.measured import measured_profile, quantity, quantity
+from tests.support.measured import measured_profile, quantity
 
 PEER = PeerId("a")
 SAME = ModelSize(
