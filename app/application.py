@@ -28,6 +28,7 @@ from app.store import Store
 from app.tray import Tray
 from app.windows.home import HomeWindow, on_gnome
 from app.wiring.chat import ChatWiring
+from app.wiring.dashboard import DashboardWiring
 from engine.core.clock import SystemClock
 from engine.localapi.running import Home
 from engine.localapi.schema import ReadyFile
@@ -60,6 +61,7 @@ class Application(QObject):
         self._chat = ChatWiring(
             self._store, ChatLink(api, SystemClock(), self), self._settings, self
         )
+        self._dashboard = DashboardWiring(self._store, self._settings, self)
         self._process = EngineProcess(home, engine_command, self)
         self._tray = Tray(self)
         self._store.changed.connect(self._draw)
@@ -72,6 +74,10 @@ class Application(QObject):
         self._chat.resume_wanted.connect(self._link.resume)
         self._chat.start_wanted.connect(self._process.start)
         self._chat.closed.connect(self._on_window_closed)
+        self._dashboard.pause_wanted.connect(self._link.pause)
+        self._dashboard.resume_wanted.connect(self._link.resume)
+        self._dashboard.start_wanted.connect(self._process.start)
+        self._dashboard.closed.connect(self._on_window_closed)
         self._refresh = QTimer(self, interval=int(CLOCK_REFRESH_S * 1000))
         self._refresh.timeout.connect(lambda: self._draw(self._store.state))
 
@@ -115,6 +121,7 @@ class Application(QObject):
         self._tray.show(view)
         if self._home is not None and self._home.isVisible():
             self._home.show_view(view)
+        self._dashboard.draw(state, now)
         if self._chat.window is not None and self._chat.window.isVisible():
             self._chat.draw(state, now)
 
@@ -139,6 +146,10 @@ class Application(QObject):
             return
         self._chat.bring_up()
 
+    def _open_dashboard(self) -> None:
+        if not self._store.state.quitting:
+            self._dashboard.bring_up()
+
     def _open_home(self) -> None:
         if self._home is None:
             self._home = HomeWindow(on_gnome=on_gnome())
@@ -152,11 +163,13 @@ class Application(QObject):
         controls.resume_wanted.connect(self._link.resume)
         controls.start_wanted.connect(self._process.start)
         controls.chat_wanted.connect(self._open_chat)
+        controls.dashboard_wanted.connect(self._open_dashboard)
         controls.quit_wanted.connect(self.quit)
 
     def _windows(self) -> list[QWidget]:
         """The windows that exist."""
-        return [window for window in (self._chat.window, self._home) if window is not None]
+        every = (self._chat.window, self._dashboard.window, self._home)
+        return [window for window in every if window is not None]
 
     def _on_window_closed(self) -> None:
         """Without a tray, the last closed window leaves nothing to reach us by."""

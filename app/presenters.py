@@ -52,7 +52,7 @@ class PauseChoice:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the tray and the home window show."""
+    """What the tray, the home window and the dashboard's head show."""
 
     icon: Icon
     headline: str
@@ -67,6 +67,7 @@ class Overview:
     resume: Action
     start: Action
     chat: Action
+    dashboard: Action
     quit: Action
     facts: tuple[tuple[str, str], ...]
     """Labelled numbers for the home window."""
@@ -99,6 +100,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
             enabled=not state.quitting,
         ),
         chat=Action(tr("&Open chat"), enabled=not state.quitting),
+        dashboard=Action(tr("Open &dashboard"), enabled=not state.quitting),
         quit=Action(
             tr("&Quit (engine keeps running)") if stays else tr("&Quit Shoal"),
             enabled=not state.quitting,

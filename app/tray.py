@@ -23,6 +23,7 @@ class Tray(QObject):
         resume_wanted: Serve again.
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
+        dashboard_wanted: Open the dashboard.
         quit_wanted: End Shoal.
     """
 
@@ -30,6 +31,7 @@ class Tray(QObject):
     resume_wanted = Signal()
     start_wanted = Signal()
     chat_wanted = Signal()
+    dashboard_wanted = Signal()
     quit_wanted = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -46,6 +48,7 @@ class Tray(QObject):
         self._pauses: list[QAction] = []
         self._below_pauses = self.menu.addSeparator()
         self._chat = self._entry(self.chat_wanted)
+        self._dashboard = self._entry(self.dashboard_wanted)
         self.menu.addSeparator()
         self._quit = self._entry(self.quit_wanted)
         self._icon = QSystemTrayIcon(self)
@@ -72,6 +75,7 @@ class Tray(QObject):
             (self._start, view.start),
             (self._resume, view.resume),
             (self._chat, view.chat),
+            (self._dashboard, view.dashboard),
             (self._quit, view.quit),
         ):
             _draw(entry, action)

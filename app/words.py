@@ -87,6 +87,23 @@ def _duration(left: timedelta, tr: Tr) -> str:
     return tr("{n} d").format(n=minutes // (24 * 60))
 
 
+def milliseconds(ms: float) -> str:
+    """`0.4 ms`, `38 ms`, `1.2 s`."""
+    if ms >= 1000:
+        return f"{ms / 1000:.1f} s"
+    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
+
+
+def bits_per_s(bytes_per_s: float) -> str:
+    """`8.2 Mbit/s`: a rate in the units of a line's label."""
+    value = 8 * bytes_per_s / 1000
+    for unit in ("kbit/s", "Mbit/s"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if value >= 10 or value == 0 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} Gbit/s"
+
+
 def size(count: float) -> str:
     """`412 MB`: bytes in the units of a disk's label."""
     value = float(count)

@@ -42,6 +42,7 @@ class HomeWindow(QWidget):
         resume_wanted: Serve again.
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
+        dashboard_wanted: Open the dashboard.
         quit_wanted: End Shoal.
         closed: The window was closed.
     """
@@ -50,6 +51,7 @@ class HomeWindow(QWidget):
     resume_wanted = Signal()
     start_wanted = Signal()
     chat_wanted = Signal()
+    dashboard_wanted = Signal()
     quit_wanted = Signal()
     closed = Signal()
 
@@ -68,13 +70,14 @@ class HomeWindow(QWidget):
         self._detail.setObjectName("hint")
         self.chat = QPushButton()
         self.chat.setObjectName("primary")
-        self.resume, self.start, self.quit = (QPushButton() for _ in range(3))
+        self.dashboard, self.resume, self.start, self.quit = (QPushButton() for _ in range(4))
         self.pause = PauseButton()
         self._note = self._build_note(on_gnome=on_gnome)
         self._grid = QGridLayout()
         self._lay_out()
         for button, wanted in (
             (self.chat, self.chat_wanted),
+            (self.dashboard, self.dashboard_wanted),
             (self.resume, self.resume_wanted),
             (self.start, self.start_wanted),
             (self.quit, self.quit_wanted),
@@ -93,6 +96,7 @@ class HomeWindow(QWidget):
         self._detail.setVisible(bool(view.detail))
         for button, action in (
             (self.chat, view.chat),
+            (self.dashboard, view.dashboard),
             (self.resume, view.resume),
             (self.start, view.start),
             (self.quit, view.quit),
@@ -163,7 +167,7 @@ class HomeWindow(QWidget):
         self._grid.setContentsMargins(ICON_PX + 14, 0, 0, 0)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
-        for button in (self.chat, self.resume, self.start, self.pause):
+        for button in (self.chat, self.dashboard, self.resume, self.start, self.pause):
             buttons.addWidget(button)
         buttons.addStretch(1)
         buttons.addWidget(self.quit)

@@ -257,6 +257,7 @@ def main() -> None:
     options.all.mkdir(parents=True, exist_ok=True)
     for name, colours in (("light", LIGHT), ("dark", DARK)):
         use_palette(colours)
+        dashboard_pictures(options.all, name)
         for scene, state in scenes().items():
             chat_picture(state, options.all / f"chat-{scene}-{name}.png")
             home_picture(state, options.all / f"home-{scene}-{name}.png")

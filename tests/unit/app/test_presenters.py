@@ -153,7 +153,7 @@ def test_draining_engine_can_go_on_serving_or_pause_at_once() -> None:
 def test_no_two_entries_of_the_menu_have_the_same_key() -> None:
     for state in EngineState:
         view = seen(*told(state=state, swarm="reef"))
-        single = (view.resume, view.start, view.chat, view.quit)
+        single = (view.resume, view.start, view.chat, view.dashboard, view.quit)
         labels = [action.label for action in single if action.visible]
         labels += [choice.label for choice in view.pauses]
         keys = [label.partition("&")[2][:1].lower() for label in labels]

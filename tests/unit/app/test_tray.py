@@ -45,6 +45,7 @@ def test_menu_of_a_serving_node_begins_with_its_state(tray: Tray) -> None:
         "Finish, then pause",
         "Pause everything, chat too",
         "Open chat",
+        "Open dashboard",
         "Quit Shoal",
     ]
 
@@ -58,7 +59,13 @@ def test_state_line_of_a_pause_tells_its_end_and_its_reason(tray: Tray) -> None:
         "Yielding to steam, which is running.",
     ]
     hear(tray, StatusArrived(status(state="paused", reason="Paused until you resume.")))
-    assert labels(tray) == ["Paused until you resume", "Resume", "Open chat", "Quit Shoal"]
+    assert labels(tray) == [
+        "Paused until you resume",
+        "Resume",
+        "Open chat",
+        "Open dashboard",
+        "Quit Shoal",
+    ]
 
 
 def test_each_kind_of_pause_is_one_choice(tray: Tray) -> None:

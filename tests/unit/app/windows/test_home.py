@@ -88,6 +88,7 @@ def test_draining_stage_is_paused_at_once_by_one_click(home: HomeWindow, qtbot: 
 def test_buttons_tell_what_the_person_wants(home: HomeWindow, qtbot: QtBot) -> None:
     for button, wanted in (
         (home.chat, home.chat_wanted),
+        (home.dashboard, home.dashboard_wanted),
         (home.quit, home.quit_wanted),
     ):
         with qtbot.waitSignal(wanted):

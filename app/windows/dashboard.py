@@ -1,0 +1,164 @@
+"""The dashboard: what this node does, and where it stands in the swarm."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.artwork import icon
+from app.dashboard_presenters import DashboardView
+from app.presenters import Icon, Overview
+from app.settings import Settings
+from app.windows.looks import Looks, looks, style_sheet
+from app.windows.pause_button import PauseButton
+from app.windows.swarm_page import SwarmPage
+
+ICON_PX = 32
+
+
+class DashboardWindow(QWidget):
+    """Draws an `Overview` and a `DashboardView`.
+
+    Signals:
+        pause_wanted: Pause, as this `PauseRequest` says.
+        resume_wanted: Serve again.
+        start_wanted: Start the engine again.
+        closed: The window was closed.
+    """
+
+    pause_wanted = Signal(object)
+    resume_wanted = Signal()
+    start_wanted = Signal()
+    closed = Signal()
+
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._colours: Looks | None = None
+        self._icon: Icon | None = None
+        self.setObjectName("window")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setWindowTitle(self.tr("Shoal dashboard"))
+        self._state_icon = QLabel()
+        self._state_icon.setFixedSize(ICON_PX, ICON_PX)
+        self._headline = QLabel(wordWrap=True)
+        self._headline.setObjectName("headline")
+        self._detail = QLabel(wordWrap=True)
+        self._detail.setObjectName("hint")
+        self.pause = PauseButton()
+        self.resume, self.start = QPushButton(), QPushButton()
+        self.swarm = SwarmPage()
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.tabs.tabBar().setDrawBase(False)
+        self.tabs.addTab(self.swarm, self.tr("&My part"))
+        self._lay_out()
+        self.pause.pause_wanted.connect(self.pause_wanted)
+        self.resume.clicked.connect(self.resume_wanted)
+        self.start.clicked.connect(self.start_wanted)
+        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
+        geometry = settings.geometry("dashboard")
+        if geometry is None or not self.restoreGeometry(geometry):
+            self.resize(960, 760)
+        self._take_colours()
+
+    def show_view(self, over: Overview, view: DashboardView) -> None:
+        """Draw both."""
+        if over.icon is not self._icon:
+            self._icon = over.icon
+            self._state_icon.setPixmap(icon(over.icon).pixmap(ICON_PX, ICON_PX))
+            self.setWindowIcon(icon(over.icon))
+        self._headline.setText(over.headline)
+        self._detail.setText(over.detail)
+        self._detail.setVisible(bool(over.detail))
+        self.pause.show_choices(over.pause, over.pauses)
+        for button, action in ((self.resume, over.resume), (self.start, over.start)):
+            button.setText(action.label)
+            button.setAccessibleName(action.label.replace("&", ""))
+            button.setVisible(action.visible)
+            button.setEnabled(action.enabled)
+        self.swarm.show_view(view)
+
+    def bring_up(self) -> None:
+        """Show the window before all others."""
+        self.show()
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Remember the place."""
+        self._settings.keep_geometry("dashboard", self.saveGeometry())
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Follow the desktop when it turns dark or light."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.PaletteChange:
+            self._take_colours()
+
+    def _lay_out(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(1)
+        words.addWidget(self._headline)
+        words.addWidget(self._detail)
+        head = QHBoxLayout()
+        head.setContentsMargins(18, 12, 14, 12)
+        head.setSpacing(11)
+        head.addWidget(self._state_icon)
+        head.addLayout(words, 1)
+        for button in (self.start, self.resume, self.pause):
+            head.addWidget(button)
+        line = QFrame()
+        line.setObjectName("line")
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addLayout(head)
+        whole.addWidget(line)
+        whole.addWidget(self.tabs, 1)
+
+    def _take_colours(self) -> None:
+        colours = looks(self.palette())
+        if colours != self._colours:
+            self._colours = colours
+            self.setStyleSheet(style_sheet(colours) + _sheet(colours))
+            self.swarm.set_colours(colours)
+
+
+def _sheet(colours: Looks) -> str:
+    """What only this window has; letters keep the desktop's size."""
+    return f"""
+    QLabel#headline, QLabel#cardTitle {{ font-weight: 600; }}
+    QTabWidget::pane {{ border: none; }}
+    QTabBar {{ background: {colours.page}; }}
+    QTabBar::tab {{
+        background: transparent; border: none; border-bottom: 2px solid transparent;
+        color: {colours.muted}; padding: 8px 14px;
+    }}
+    QTabBar::tab:selected {{ color: {colours.text}; border-bottom-color: {colours.accent}; }}
+    QTabBar::tab:hover {{ color: {colours.text}; }}
+    QTabBar::tab:focus {{ background: {colours.code}; }}
+    QScrollArea, QWidget#page {{ background: {colours.page}; border: none; }}
+    QFrame#card {{
+        background: {colours.page}; border: 1px solid {colours.border}; border-radius: 10px;
+    }}
+    QTableWidget {{
+        background: {colours.page}; border: none; color: {colours.text};
+        gridline-color: {colours.border}; alternate-background-color: {colours.code};
+        selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
+    }}
+    QHeaderView, QHeaderView::section {{
+        background: {colours.page}; color: {colours.muted}; border: none; padding: 0 4px;
+    }}
+    """
