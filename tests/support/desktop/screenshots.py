@@ -48,6 +48,7 @@ from engine.localapi.chats import AttachmentInfo, ChatList, Ending, Message, Mes
 from engine.localapi.running import Home
 from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
 from tests.support.app_states import after, answer, begun, info, question
+from tests.support.desktop.dashboard_scenes import dashboard_pictures
 
 README_PICTURE = Path(__file__).parents[3] / "resources" / "screenshots" / "chat.png"
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
@@ -233,7 +234,7 @@ def chat_picture(state: AppState, file: Path, *, width: int = 1080, height: int 
 
 def home_picture(state: AppState, file: Path) -> None:
     """Draw the home window in `state`."""
-    window = HomeWindow()
+    window = HomeWindow(on_gnome=True)
     window.show_view(overview(state, NOW, str))
     window.bring_up()
     settle()
