@@ -31,6 +31,7 @@ from engine.node.balancer import Balancer
 from engine.node.caps import within_limits
 from engine.node.compute import Compute
 from engine.node.fitting import Fitting
+from engine.node.founding import fixed_places
 from engine.node.herald import Herald
 from engine.node.own_speed import block_times
 from engine.node.stage_runner import StageRunner
@@ -275,7 +276,7 @@ class Membership:
         us = f"/p2p/{load_or_create(self._home.identity_file).peer_id}"
         own = [a for a in self.invite.bootstrap if a.endswith(us)]
         others = tuple(a for a in self.invite.bootstrap if not a.endswith(us))
-        if not own or self.config.swarm.listen:
+        if not own or fixed_places(self.config.swarm.listen):
             return others, ()
         host = "127.0.0.1" if all(a.startswith("/ip4/127.") for a in own) else "0.0.0.0"  # noqa: S104
         return others, tuple({f"/ip4/{host}/tcp/{a.split('/')[4]}": None for a in own})

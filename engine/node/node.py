@@ -367,6 +367,7 @@ class Node:
         invite = founding.found(
             self._home,
             request.name,
+            listen=self._config.swarm.listen,
             source=self._membership.source,
             model_id=spec.model_id,
             private=request.private,

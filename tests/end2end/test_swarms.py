@@ -18,6 +18,7 @@ from engine.core.generation import TokenEvent
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.client import ApiFailed
 from engine.swarm import invites
+from engine.swarm.interfaces import free_port
 from tests.support.real_engine import RealEngine, eventually, real_engine, swarm_client
 from tests.support.tiny_models import save_tiny
 
@@ -64,6 +65,21 @@ def shoal(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_half_a_model_in_the_swarm_is_named_to_who_asks(founder: RealEngine) -> None:
     with pytest.raises(ApiFailed, match="Nobody serves blocks 2–3 of this model"):
         founder.complete("Hello")
+
+
+def test_invite_of_a_founder_that_listens_on_a_chosen_port_leads_there(
+    tiny: str, tmp_path: Path
+) -> None:
+    listen = f"/ip4/127.0.0.1/tcp/{free_port()}"
+    blocks = ("--model", tiny, "--blocks", "0:2", "--listen", listen)
+    with real_engine(tmp_path / "home", *blocks) as engine:
+        engine.wait_state("idle")
+        engine.api.call("POST", "/shoal/v1/swarm/create", {"name": "port"})
+        invite = invite_of(engine)
+        assert [a.partition("/p2p/")[0] for a in invites.parse(invite).bootstrap] == [listen]
+        other = ("--blocks", "2:4", "--invite", invite)
+        with real_engine(tmp_path / "member", *other) as member:
+            member.wait(lambda status: len(status["plan"]) == 2)
 
 
 def test_newcomer_takes_the_missing_blocks_and_the_swarm_answers_until_it_leaves(
