@@ -83,7 +83,8 @@ class Node:
         self._config = config
         self._compute = compute
         self._clock = clock
-        self._line = HouseholdLine(clock)
+        self.line = HouseholdLine(clock)
+        """What all links share; counts what goes by."""
         self._follow_limits()
         self._membership = self._new_membership(invite)
         self._life: asyncio.Task[None] | None = None
@@ -184,7 +185,7 @@ class Node:
             self._compute,
             self._clock,
             self._notify,
-            self._line,
+            self.line,
         )
 
     # Status ---------------------------------------------------------------------------------
@@ -315,6 +316,11 @@ class Node:
         serving = self._membership.serving
         return None if serving is None else serving.files.directory
 
+    @property
+    def gpu_uuid(self) -> str | None:
+        """The GPU that the stage computes on; None: a CPU, or a part of a GPU."""
+        return self._compute.gpu_uuid
+
     def follow(self, config: Config) -> None:
         """Take settings that need nothing to be begun again: rates, rules, room on the disk."""
         self._config = config
@@ -340,8 +346,8 @@ class Node:
         return self._is_spread
 
     def _follow_limits(self) -> None:
-        self._line.up.bytes_per_s = self._config.limits.uplink_bytes_per_s
-        self._line.down.bytes_per_s = self._config.limits.downlink_bytes_per_s
+        self.line.up.bytes_per_s = self._config.limits.uplink_bytes_per_s
+        self.line.down.bytes_per_s = self._config.limits.downlink_bytes_per_s
 
     # Swarms ---------------------------------------------------------------------------------
 

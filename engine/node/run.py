@@ -22,6 +22,7 @@ from engine.http.chat_routes import ChatRoutes
 from engine.http.household_routes import HouseholdRoutes
 from engine.http.job_answerer import JobAnswerer
 from engine.http.job_routes import JobRoutes
+from engine.http.past_routes import PastRoutes
 from engine.http.server import ApiServer, Resource, serve
 from engine.http.setup_routes import SetupRoutes
 from engine.jobs.jobs import Jobs
@@ -37,8 +38,10 @@ from engine.node import compute, founding
 from engine.node.compute import Compute
 from engine.node.household import Household
 from engine.node.local_stages import LocalStages
+from engine.node.meter import Meter
 from engine.node.node import Node
 from engine.node.options import EngineOptions
+from engine.node.past import Past
 from engine.node.setting_up import SettingUp
 from engine.node.settings import SettingsFile
 from engine.planner.placement import even_spans
@@ -98,6 +101,8 @@ async def _run(options: EngineOptions, database: Database) -> None:
     settings = SettingsFile(home.settings_file, options.overrides)
     household = HouseholdRoutes(Household(home, settings, node))
     setup = SetupRoutes(SettingUp(home, node))
+    meter = Meter(node, database, SystemClock())
+    past = PastRoutes(Past(home, node, meter))
     jobs = _jobs(home, database, node)
     resources: list[Resource] = [
         JobRoutes(jobs, ping_every_s=options.config.api.ping_every_s),
@@ -105,9 +110,11 @@ async def _run(options: EngineOptions, database: Database) -> None:
         chats,
         household,
         setup,
+        past,
     ]
     server = await serve(node, token, options.config.api, resources)
     working = asyncio.create_task(jobs.run(), name="jobs")
+    metering = asyncio.create_task(meter.run(), name="meter")
     try:
         node.api_url = server.url
         _say_ready(options, server)
@@ -127,6 +134,9 @@ async def _run(options: EngineOptions, database: Database) -> None:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
         await server.close()
+        metering.cancel()
+        await asyncio.wait({metering})
+        await meter.close()
         await asyncio.gather(node.stop(), stages.stop())
 
 

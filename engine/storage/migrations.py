@@ -156,4 +156,35 @@ _JOBS: Final = Migration(
     ),
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS, _JOBS)
+_STATISTICS: Final = Migration(
+    "statistics",
+    (
+        """
+        CREATE TABLE statistics_steps (
+            step_s INTEGER NOT NULL,
+            unix_s INTEGER NOT NULL,
+            seconds REAL NOT NULL,
+            tokens_served INTEGER NOT NULL,
+            tokens_used INTEGER NOT NULL,
+            sent_bytes INTEGER NOT NULL,
+            received_bytes INTEGER NOT NULL,
+            ram_bytes REAL NOT NULL,
+            gpu_memory_bytes REAL,
+            gpu_busy_share REAL,
+            gpu_c REAL,
+            PRIMARY KEY (step_s, unix_s)
+        ) STRICT, WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE statistics_days (
+            day TEXT PRIMARY KEY,
+            tokens_served INTEGER NOT NULL,
+            tokens_used INTEGER NOT NULL,
+            sent_bytes INTEGER NOT NULL,
+            received_bytes INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+    ),
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS, _JOBS, _STATISTICS)

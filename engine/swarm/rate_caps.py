@@ -22,6 +22,8 @@ class RateCap:
 
     def __init__(self, clock: Clock) -> None:
         self.bytes_per_s = 0.0
+        self.total_bytes = 0
+        """What has gone by since the engine started."""
         self._clock = clock
         self._free_at_s = 0.0
 
@@ -34,6 +36,7 @@ class RateCap:
 
     def turn_s(self, num_bytes: int) -> float:
         """How long so many bytes must wait; turns come in the order of asking."""
+        self.total_bytes += num_bytes
         if not self.bytes_per_s:
             return 0.0
         now_s = self._clock.monotonic_s()
@@ -105,6 +108,7 @@ class _CappedStream:
         """See `ByteStream`."""
         up = self._line.up
         if not up.bytes_per_s:
+            up.total_bytes += sum(map(len, buffers))
             await self._stream.write(*buffers)
             return
         for buffer in buffers:
