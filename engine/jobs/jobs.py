@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import traceback
 from collections.abc import AsyncIterator, Coroutine
 from itertools import islice
 from pathlib import Path
@@ -67,6 +68,10 @@ class Jobs:
                     await self._runner.run()
                 except EngineError as error:
                     logger.error("jobs rest: %s", error)
+                except Exception as error:  # noqa: BLE001 - the top of the jobs' task
+                    # Its text may quote a row, which must not reach the log.
+                    frames = "".join(traceback.format_tb(error.__traceback__))
+                    logger.error("jobs rest after %s at\n%s", type(error).__name__, frames)
                 await asyncio.sleep(RESTART_S)
         finally:
             tasks = list(self._taking_in.values())
@@ -171,7 +176,8 @@ class Jobs:
 
     def _go_on(self, job: Job) -> None:
         if job.state is JobState.VALIDATING:
-            self._take_in(job)
+            if job.key not in self._taking_in:
+                self._take_in(job)
         elif job.state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED):
             self._runner.take(job)
 

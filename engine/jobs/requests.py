@@ -117,6 +117,8 @@ class Recipe:
             raise RowUnusable(
                 f"custom_id is longer than {MAX_ID_CHARS} characters.", column="custom_id"
             )
+        if not _is_text(custom_id):
+            raise RowUnusable("custom_id is not valid Unicode text.", column="custom_id")
         whole = {**self.parameters, **body}
         whole.pop("stream", None)  # there is nobody to stream to
         whole.pop("stream_options", None)
@@ -137,6 +139,11 @@ def prompt_column(names: Mapping[str, str] | tuple[str, ...]) -> str | None:
 
 def _default_id(line: int) -> str:
     return f"line-{line}"
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be encoded: JSON can smuggle in half a surrogate pair."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _system(text: str) -> dict[str, str]:

@@ -92,6 +92,8 @@ class Runner:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(TICK_S if active else None):
                         await self._wake.wait()
+                if committing.done():
+                    committing.result()  # nothing would be kept any more
                 for work in active:
                     self._on_change(work.job.id)
         finally:
@@ -102,6 +104,8 @@ class Runner:
             for work in self._works.values():
                 if work.output is not None:
                     await work.output.close()
+            self._works.clear()  # rows that were on their way are pending in the store
+            self._finished.clear()
 
     # What the person does -------------------------------------------------------------------
 

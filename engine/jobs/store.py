@@ -288,7 +288,7 @@ class JobStore:
 
 
 def _input_values(key: int, number: int, row: InputRow) -> tuple[object, ...]:
-    columns = json.dumps(row.values, ensure_ascii=False) if row.values else "{}"
+    columns = json.dumps(row.values) if row.values else "{}"
     if row.request is None:
         message = "" if row.problem is None else row.problem.message
         return (
@@ -296,7 +296,7 @@ def _input_values(key: int, number: int, row: InputRow) -> tuple[object, ...]:
             *(RowState.FAILED, "invalid_row", message),
         )
     request = row.request
-    body = json.dumps(request.body, ensure_ascii=False)
+    body = json.dumps(request.body)  # ASCII: JSON can hold what is no Unicode text
     return (
         *(key, number, row.line, request.custom_id, request.url, body, columns),
         *(RowState.PENDING, None, None),
