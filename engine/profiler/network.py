@@ -13,7 +13,7 @@ import logging
 import random
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from engine.core.clock import Clock
@@ -38,6 +38,8 @@ _ECHOES: Final = 5
 _ANSWER_LIMIT_S: Final = 5.0
 _TRIES: Final = 4
 _RETRY_S: Final = (0.3, 1.5)
+_TAIL_S: Final = 0.3
+"""Until the last of a train has arrived, beside the round trips of asking and answering."""
 _REST_SHARE: Final = 0.5
 """Of the time, the line is left alone."""
 _PLAUSIBLE: Final = 4.0
@@ -128,6 +130,10 @@ class Prober:
         async with self._until(until_s):
             await self._links.connect(peer)
             rtt_s = quantity([await self._echo_s(peer) for _ in range(_ECHOES)], "s")
+        # Both directions, with a rest as long as the first between them, in the time that is left.
+        third_s = (until_s - self._clock.monotonic_s()) / 3
+        send_s = max(0.0, third_s - 2 * rtt_s.value - _TAIL_S)
+        effort = replace(effort, limit_s=min(effort.limit_s, send_s))
         up = await self._rested(self._up, peer, effort, until_s)
         down = await self._rested(self._down, peer, effort, until_s)
         notes = dict.fromkeys(note for note in (up.note, down.note) if note)
