@@ -18,6 +18,7 @@ from app.artwork import icon
 from app.engine_link.api import Api
 from app.engine_link.chats import ChatLink
 from app.engine_link.engine import EngineLink
+from app.engine_link.models import ModelLink
 from app.engine_process import EngineProcess
 from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
 from app.presenters import Icon, overview
@@ -36,6 +37,7 @@ from engine.localapi.schema import ReadyFile
 TRAY_CHECKS_S = (0.0, 2.0)
 """At login the panel may start after us, so a missing tray is believed only at the second look."""
 TRAY_LATE_CHECK_S = 5.0
+DRAW_AFTER_MS = 25
 CLOCK_REFRESH_S = 20.0
 """How often texts that name a remaining time are drawn again."""
 
@@ -59,12 +61,18 @@ class Application(QObject):
         api = Api(self)
         self._link = EngineLink(api, self)
         self._chat = ChatWiring(
-            self._store, ChatLink(api, SystemClock(), self), self._settings, self
+            self._store,
+            ChatLink(api, SystemClock(), self),
+            ModelLink(api, self),
+            self._settings,
+            self,
         )
         self._dashboard = DashboardWiring(self._store, self._settings, self)
         self._process = EngineProcess(home, engine_command, self)
         self._tray = Tray(self)
-        self._store.changed.connect(self._draw)
+        self._draw_soon = QTimer(self, singleShot=True, interval=DRAW_AFTER_MS)
+        self._draw_soon.timeout.connect(lambda: self._draw(self._store.state))
+        self._store.changed.connect(self._on_changed)
         self._link.message.connect(self._on_message)
         self._process.message.connect(self._on_message)
         self._process.ready.connect(self._on_engine_ready)
@@ -98,6 +106,11 @@ class Application(QObject):
             window.close()
         asked = self._process.is_ours and self._link.quit_engine()
         self._process.end(asked=asked)
+
+    def _on_changed(self) -> None:
+        """Draw in a moment: a hundred tokens a second need no hundred drawings."""
+        if not self._draw_soon.isActive():
+            self._draw_soon.start()
 
     def _on_message(self, message: Message) -> None:
         if isinstance(message, StatusArrived):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.localapi.catalogue import Catalogue
 from engine.localapi.chats import (
     ChatInfo,
     ChatList,
@@ -188,6 +189,13 @@ class DraftCounted:
     context_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class ModelsListed:
+    """The models that Shoal offers, and what they need."""
+
+    catalogue: Catalogue
+
+
 ChatMessage = (
     ChatsSought
     | ChatsListed
@@ -212,4 +220,5 @@ ChatMessage = (
     | AnswerLost
     | PresetsListed
     | DraftCounted
+    | ModelsListed
 )

@@ -30,12 +30,14 @@ from app.chat_messages import (
     ChatsNotListed,
     ChatsSought,
     DraftCounted,
+    ModelsListed,
     OlderArrived,
     OlderMissing,
     OlderWanted,
     PresetsListed,
     UndoExpired,
 )
+from engine.localapi.catalogue import Catalogue
 from engine.localapi.chats import ChatInfo, ChatSettings, ChatSummary, Message, Preset
 
 
@@ -105,6 +107,8 @@ class Chats:
     undo: ChatSummary | None = None
     """What was deleted just now."""
     presets: tuple[Preset, ...] = ()
+    catalogue: Catalogue | None = None
+    """The models that Shoal offers; None while unknown."""
 
 
 def apply_to_chats(chats: Chats, message: ChatMessage) -> Chats:
@@ -136,6 +140,8 @@ def apply_to_chats(chats: Chats, message: ChatMessage) -> Chats:
             return replace(chats, undo=None)
         case PresetsListed(presets):
             return replace(chats, presets=presets)
+        case ModelsListed(catalogue):
+            return replace(chats, catalogue=catalogue)
         case AnswerBegun(chat) if chat == chats.open.id:
             after_it = replace(chats, open=_apply_to_open(chats.open, message))
             return _marked(after_it, chat, answering=True)

@@ -139,9 +139,15 @@ class ChatLink(QObject):
             self._stream.abandon()
             self._stream = None
 
-    def change(self, chat: int, wanted: ChatChange) -> None:
-        """Give a conversation another title or other settings."""
-        self._api.call("PATCH", f"{CHATS}/{chat}", wanted, self._settle, self._refuse)
+    def change(self, chat: int, wanted: ChatChange, then: Callable[[], None] | None = None) -> None:
+        """Give a conversation another title or other settings, and then go on with `then`."""
+
+        def done(data: bytes) -> None:
+            self._settle(data)
+            if then is not None:
+                then()
+
+        self._api.call("PATCH", f"{CHATS}/{chat}", wanted, done, self._refuse)
 
     def show(self, chat: int, through: int) -> None:
         """Show the branch that leads through a message."""

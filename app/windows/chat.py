@@ -9,6 +9,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QGuiApplication,
     QKeySequence,
+    QResizeEvent,
     QShortcut,
 )
 from PySide6.QtWidgets import (
@@ -26,19 +27,23 @@ from app.presenters import Action
 from app.settings import Settings
 from app.windows.banner import Banner
 from app.windows.chat_header import ChatHeader
+from app.windows.chat_settings import ChatSettingsPanel
 from app.windows.composer import Composer
+from app.windows.elided import ElidedLabel
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.sidebar import Sidebar
 from app.windows.transcript import COLUMN_WIDTH_PX, SIDE_MARGIN_PX, Transcript
-from engine.localapi.chats import Attachment, Message
+from engine.localapi.chats import Attachment, Message, Speaker
 
 WELCOME_WIDTH_PX = 460
+NARROW_PX = 700
 
 
 class ChatWindow(QWidget):
     """Draws a `ChatView` and a `SidebarView`, and tells what the person wants.
 
-    What concerns the list, a message or the settings is told by `sidebar`, `transcript`, `header`.
+    What concerns the list, a message or the settings is told by `sidebar`, `transcript`, `header`
+    and `panel`.
 
     Signals:
         asked: A message to send: its text, its files, and the message that it is to stand beside
@@ -88,8 +93,10 @@ class ChatWindow(QWidget):
         self._view = view
         self.sidebar.show_view(sidebar)
         self.header.show_view(view)
+        self.panel.show_view(view)
         _set_text(self._live, view.live_line)
-        self._live.setToolTip(view.path)
+        self._live.setAccessibleDescription(view.path)
+        self.header.setToolTip(view.path)
         _set_text(self._context, view.context_line)
         self._context.setObjectName("alarm" if view.context_is_full else "muted")
         _set_text(self._who_reads, view.welcome)
@@ -133,6 +140,13 @@ class ChatWindow(QWidget):
         if event.type() is QEvent.Type.PaletteChange:
             self._take_colours()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the list away where it would leave the conversation too little room."""
+        super().resizeEvent(event)
+        was = event.oldSize().width()
+        if was < 0 or (was < NARROW_PX) != (self.width() < NARROW_PX):
+            self.header.sidebar.setChecked(self.width() >= NARROW_PX)
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Files may be dropped anywhere in the window."""
         if _files(event.mimeData()):
@@ -145,13 +159,15 @@ class ChatWindow(QWidget):
     def _build_parts(self) -> None:
         self.sidebar = Sidebar()
         self.header = ChatHeader()
+        self.panel = ChatSettingsPanel()
+        self.panel.hide()
         self.transcript = Transcript()
         self._welcome = self._build_welcome()
         self.failure = Banner("failure", actions=1)
         self.notice = Banner("notice", actions=2)
         self.problem = Banner("notice", actions=1)
         self.composer = Composer()
-        self._live = QLabel()
+        self._live = ElidedLabel()
         self._live.setObjectName("muted")
         self._live.setAccessibleName(self.tr("Speed and place of the answer"))
         self._context = QLabel()
@@ -219,8 +235,9 @@ class ChatWindow(QWidget):
         self._parts.setChildrenCollapsible(False)
         self._parts.addWidget(self.sidebar)
         self._parts.addWidget(conversation)
+        self._parts.addWidget(self.panel)
         self._parts.setStretchFactor(1, 1)
-        self._parts.setSizes([250, 830])
+        self._parts.setSizes([250, 830, 290])
         state = self._settings.geometry("chat-parts")
         if state is not None:
             self._parts.restoreState(state)
@@ -232,6 +249,7 @@ class ChatWindow(QWidget):
         self.sidebar.new_wanted.connect(self._on_new)
         self.header.copy_wanted.connect(self._copy_all)
         self.header.sidebar_wanted.connect(self.sidebar.setVisible)
+        self.header.settings_wanted.connect(self.panel.setVisible)
         self.header.rename_wanted.connect(self._rename)
         self.composer.sent.connect(self._on_sent)
         self.composer.stop_wanted.connect(self.stop_wanted)
@@ -253,8 +271,12 @@ class ChatWindow(QWidget):
             (Qt.Key.Key_Escape, self._on_escape),
             ("Ctrl+K", self.sidebar.search.setFocus),
             ("Ctrl+B", self.header.sidebar.click),
+            ("Ctrl+,", self.header.settings.click),
             ("Ctrl+L", self.composer.edit.setFocus),
             ("Ctrl+Shift+C", self._copy_all),
+            ("Ctrl+E", self._edit_last),
+            ("Ctrl+R", self._answer_again),
+            ("Ctrl+G", self._go_on),
             ("Ctrl+End", self.transcript.go_to_end),
         ):
             QShortcut(QKeySequence(keys), self, act)
@@ -277,6 +299,20 @@ class ChatWindow(QWidget):
     def _begin_editing(self, message: Message) -> None:
         self._edited = message
         self.composer.begin_editing(message.text)
+
+    def _edit_last(self) -> None:
+        turns = self._view.turns if self._view is not None else ()
+        mine = [turn for turn in turns if turn.speaker is Speaker.USER]
+        if mine and self._view is not None and self._view.can_change:
+            self._begin_editing(mine[-1])
+
+    def _answer_again(self) -> None:
+        if self._view is not None and self._view.turns and self._view.can_change:
+            self.transcript.again_wanted.emit(self._view.turns[-1])
+
+    def _go_on(self) -> None:
+        if self._view is not None and self._view.can_continue:
+            self.transcript.continue_wanted.emit(self._view.turns[-1])
 
     def _stop_editing(self) -> None:
         self._edited = None

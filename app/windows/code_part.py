@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.markdown_parts import Part
-from app.windows.highlight import paint, stretches
+from app.windows.highlight import Stretch, colourist, paint
 from app.windows.looks import Looks
 from app.windows.markdown import MONOSPACE
 
@@ -25,6 +25,7 @@ COLOURS_AFTER_MS = 200
 """Growing code gets its colours when it rests, or this often."""
 COPIED_MS = 1500
 MARGIN_PX = 9
+BAR_GAP_PX = 4
 
 
 class _CodeView(QPlainTextEdit):
@@ -61,11 +62,13 @@ class _CodeView(QPlainTextEdit):
         if self.blockCount() == 1:  # the last line holds the margin below it
             line -= MARGIN_PX
         lines = math.ceil(max(line, self.fontMetrics().lineSpacing()) * self.blockCount())
-        bar = self.horizontalScrollBar()
-        room = bar.sizeHint().height() if bar.maximum() > 0 else 0
+        longest = max(self.toPlainText().split("\n"), key=len)
+        is_wide = self.fontMetrics().horizontalAdvance(longest) + 2 * MARGIN_PX > self.width()
+        room = self.horizontalScrollBar().sizeHint().height() + BAR_GAP_PX if is_wide else 0
         height = lines + 2 * MARGIN_PX + room
         if height != self.height():
             self.setFixedHeight(height)
+        self.verticalScrollBar().setValue(0)
 
 
 class CodePart(QFrame):
@@ -95,6 +98,8 @@ class CodePart(QFrame):
         column.setSpacing(0)
         column.addLayout(head)
         column.addWidget(self.view)
+        self._wish = 0
+        colourist().found.connect(self._on_colours)
         self._paint_later = QTimer(self, singleShot=True, interval=COLOURS_AFTER_MS)
         self._paint_later.timeout.connect(self._paint)
         self._copied = QTimer(self, singleShot=True, interval=COPIED_MS)
@@ -145,8 +150,12 @@ class CodePart(QFrame):
 
     def _paint(self) -> None:
         self._paint_later.stop()
-        lines = stretches(self.view.toPlainText(), self._part.language, dark=self._colours.is_dark)
-        if lines:
+        self._wish = colourist().wish(
+            self.view.toPlainText(), self._part.language, dark=self._colours.is_dark
+        )
+
+    def _on_colours(self, wish: int, lines: list[list[Stretch]]) -> None:
+        if wish == self._wish and lines:
             paint(self.view.document(), lines)
 
     def _on_copy(self) -> None:

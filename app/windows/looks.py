@@ -103,15 +103,18 @@ def style_sheet(colours: Looks) -> str:
         background: {colours.code}; border-color: {colours.border}; color: {colours.muted};
     }}
     QWidget#sidebar {{ background: {colours.side}; }}
+    QScrollArea#panel {{ background: {colours.side}; border: none; }}
     QScrollArea#transcript, QWidget#column {{ background: {colours.page}; border: none; }}
     QListView#chats {{ background: transparent; border: none; color: {colours.text}; }}
-    QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit#field {{
+    QLineEdit, QComboBox, QPlainTextEdit#field {{
         background: {colours.page}; border: 1px solid {colours.border}; border-radius: 8px;
         padding: 5px 8px; color: {colours.text};
         selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
     }}
-    QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus,
+    QLineEdit:focus, QComboBox:focus,
     QPlainTextEdit#field:focus {{ border-color: {colours.accent}; }}
+    QCheckBox {{ color: {colours.text}; }}
+    QAbstractSpinBox QLineEdit {{ border: none; padding: 0 2px; background: transparent; }}
     QFrame#bubble {{ background: {colours.bubble}; border-radius: 12px; }}
     QFrame#codeFrame {{
         background: {colours.code}; border: 1px solid transparent; border-radius: 8px;

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLay
 from app.chat_presenters import answer_facts
 from app.markdown_parts import Part, parts
 from app.windows.code_part import CodePart
+from app.windows.elided import ElidedLabel
 from app.windows.looks import Looks
 from app.windows.text_part import TextPart
 from app.words import ending_note, size
@@ -46,7 +47,8 @@ class MessageCard(QWidget):
         self._shows_all = False
         self._width = 0
         self.setAccessibleName(self.tr("Your message") if self._is_mine else self.tr("Answer"))
-        self._files = QLabel(wordWrap=True)
+        self._files = ElidedLabel()
+        self._files.setAlignment(Qt.AlignmentFlag.AlignRight)
         self._files.setObjectName("small")
         self._body = QFrame()
         if self._is_mine:
@@ -64,8 +66,10 @@ class MessageCard(QWidget):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(4)
         side = Qt.AlignmentFlag.AlignRight if self._is_mine else Qt.AlignmentFlag.AlignLeft
-        for part in (self._files, self._body, self._more, self._note):
+        whole.addWidget(self._files)
+        for part in (self._body, self._more):
             whole.addWidget(part, 0, side)
+        whole.addWidget(self._note)
         whole.addWidget(self._tools)
         self._draw()
 
@@ -111,8 +115,8 @@ class MessageCard(QWidget):
         else:
             for part in self._parts:
                 part.fit(width)
-        for label in (self._files, self._note):
-            label.setMaximumWidth(width)
+        if not self._note.isHidden():
+            self._note.setFixedHeight(self._note.heightForWidth(width))
         self._column.activate()
         self._whole.activate()
         height = self._whole.sizeHint().height()
@@ -136,15 +140,15 @@ class MessageCard(QWidget):
     def _build_tools(self) -> None:
         self._tools = QWidget()
         copy = self._button(self.tr("Copy"), self.tr("Copy the message"))
-        self._edit = self._button(self.tr("Edit"), self.tr("Edit and ask anew"))
-        self._again = self._button(self.tr("Again"), self.tr("Answer once more"))
-        self._continue = self._button(self.tr("Continue"), self.tr("Let the answer go on"))
+        self._edit = self._button(self.tr("Edit"), self.tr("Edit and ask anew (Ctrl+E: the last)"))
+        self._again = self._button(self.tr("Again"), self.tr("Answer once more (Ctrl+R)"))
+        self._continue = self._button(self.tr("Continue"), self.tr("Let the answer go on (Ctrl+G)"))
         self._before = self._button("", self.tr("Show the version before"))
         self._after = self._button("", self.tr("Show the version after"))
         self._before.setArrowType(Qt.ArrowType.LeftArrow)
         self._after.setArrowType(Qt.ArrowType.RightArrow)
         self._place = QLabel()
-        self._facts = QLabel()
+        self._facts = ElidedLabel()
         for label in (self._place, self._facts):
             label.setObjectName("small")
         copy.clicked.connect(self.copy_wanted)

@@ -21,6 +21,7 @@ class TextPart(QTextBrowser):
     def __init__(self, *, is_markdown: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("part")
+        self.setFrameShape(QTextBrowser.Shape.NoFrame)
         self.setOpenLinks(False)
         self.setUndoRedoEnabled(False)
         self.anchorClicked.connect(open_link)
@@ -62,6 +63,7 @@ class TextPart(QTextBrowser):
         height = round(document.size().height() + 0.5)
         if self.width() != width or self.height() != height:
             self.setFixedSize(width, height)
+        self.verticalScrollBar().setValue(0)  # it is as high as its text, but was not always
 
     def plain_text(self) -> str:
         """What is shown."""

@@ -25,8 +25,8 @@ TOP_MARGIN_PX = 18
 CARD_GAP_PX = 16
 NEAR_PX = 900
 """Cards are built before the reader comes this near."""
-STEP = 3
-"""Cards that are built at once; more would be felt."""
+STEP = 1
+"""Cards that are built at once; several would be felt."""
 MOST_CARDS = 48
 AT_END_PX = 24
 
@@ -176,8 +176,8 @@ class Transcript(QScrollArea):
             if card.message is not message or self._dress(card) != self._state(index == last):
                 self._show(card, index)
         if self._follows or not self._cards:
-            # The newest messages are built at once, so that nothing jumps.
-            self._grow_down(STEP)
+            # A question and its answer are built at once, so that nothing jumps.
+            self._grow_down(2 * STEP)
             if not self._cards and self._wanted:
                 self._first = len(self._wanted)
         self._restack()

@@ -11,20 +11,24 @@ from PySide6.QtWidgets import QFileDialog
 from app.chat_messages import (
     ChatBegun,
     ChatRefused,
+    ChatSettingsChosen,
     ChatsSought,
     UndoExpired,
 )
-from app.chat_presenters import chat_view, sidebar_view
+from app.chat_presenters import chat_view, models_view, sidebar_view
 from app.chat_state import Answering, Chat
 from app.engine_link.chats import ChatLink
+from app.engine_link.models import ModelLink
 from app.settings import Settings
 from app.state import AppState
 from app.store import Store
 from app.windows.chat import ChatWindow
+from app.windows.model_picker import ModelPicker
 from engine.localapi.chats import (
     AnswerRequest,
     Attachment,
     ChatChange,
+    ChatSettings,
     Message,
     NewMessage,
     Speaker,
@@ -50,20 +54,28 @@ class ChatWiring(QObject):
     closed = Signal()
 
     def __init__(
-        self, store: Store, link: ChatLink, settings: Settings, parent: QObject | None = None
+        self,
+        store: Store,
+        link: ChatLink,
+        models: ModelLink,
+        settings: Settings,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._store = store
         self._link = link
+        self._models = models
         self._settings = settings
         self.window: ChatWindow | None = None
+        self._picker: ModelPicker | None = None
         self._was_linked = False
         self._undo_ends = QTimer(self, singleShot=True, interval=int(UNDO_S * 1000))
         self._undo_ends.timeout.connect(lambda: store.dispatch(UndoExpired()))
         self._draft: tuple[str, ...] = ()
         self._count_later = QTimer(self, singleShot=True, interval=COUNT_AFTER_MS)
         self._count_later.timeout.connect(lambda: link.count(self._draft))
-        link.message.connect(store.dispatch)
+        for resource in (link, models):
+            resource.message.connect(store.dispatch)
         store.changed.connect(self._on_changed)
 
     def bring_up(self) -> None:
@@ -77,6 +89,8 @@ class ChatWiring(QObject):
 
     def draw(self, state: AppState, now: datetime) -> None:
         """Draw the window, if there is one."""
+        if self._picker is not None and self._picker.isVisible():
+            self._picker.show_view(models_view(state.chats.catalogue, self.tr))
         if self.window is not None:
             self.window.show_view(
                 chat_view(state, now, self.tr), sidebar_view(state.chats, now, self.tr)
@@ -98,6 +112,7 @@ class ChatWiring(QObject):
         """Fetch what is shown: an engine has come, or come back."""
         self._link.list(self._store.state.chats.query)
         self._link.presets()
+        self._models.list()
         self._link.count(self._draft)
         if self._chat.id is not None:
             self._link.open(self._chat.id)
@@ -114,6 +129,7 @@ class ChatWiring(QObject):
         window.closed.connect(self.closed)
         header = window.header
         header.delete_wanted.connect(lambda: self._delete(self._chat.id))
+        header.models_wanted.connect(self._open_models)
         header.exported.connect(lambda form: self._export(self._chat.id, form))
         sidebar = window.sidebar
         sidebar.chosen.connect(self._open)
@@ -127,12 +143,23 @@ class ChatWiring(QObject):
         sidebar.delete_wanted.connect(self._delete)
         sidebar.exported.connect(self._export)
         sidebar.undo_wanted.connect(self._undo)
+        window.panel.changed.connect(self._choose)
+        window.panel.preset_kept.connect(self._link.put_preset)
+        window.panel.preset_dropped.connect(self._link.delete_preset)
         transcript = window.transcript
         transcript.older_wanted.connect(self._older)
         transcript.again_wanted.connect(self._again)
         transcript.continue_wanted.connect(self._go_on)
         transcript.branch_wanted.connect(self._show_branch)
         return window
+
+    def _open_models(self) -> None:
+        if self._picker is None:
+            self._picker = ModelPicker(self.window)
+            self._picker.chosen.connect(self._models.choose)
+        self._models.list()
+        self._picker.show_view(models_view(self._store.state.chats.catalogue, self.tr))
+        self._picker.open()
 
     def _ask(self, text: str, files: tuple[Attachment, ...], edited: Message | None) -> None:
         chat = self._chat
@@ -157,8 +184,25 @@ class ChatWiring(QObject):
             self._again(newest)
 
     def _request(self, wanted: AnswerRequest) -> None:
-        if self._chat.answering is Answering.NOT:
-            self._link.ask(self._chat.id, self._chat.settings, wanted)
+        if self._chat.answering is not Answering.NOT or self.window is None:
+            return
+        chosen = self.window.panel.take_pending()
+        if chosen is not None:
+            self._store.dispatch(ChatSettingsChosen(chosen))
+        chat = self._chat
+
+        def ask() -> None:
+            self._link.ask(chat.id, chat.settings, wanted)
+
+        if chosen is not None and chat.id is not None:
+            self._link.change(chat.id, _change(chosen), then=ask)
+        else:
+            ask()
+
+    def _choose(self, settings: ChatSettings) -> None:
+        self._store.dispatch(ChatSettingsChosen(settings))
+        if self._chat.id is not None:
+            self._link.change(self._chat.id, _change(settings))
 
     def _stop(self) -> None:
         if self._chat.id is not None and self._chat.answering is not Answering.NOT:
@@ -230,3 +274,7 @@ class ChatWiring(QObject):
     def _on_draft(self, texts: tuple[str, ...]) -> None:
         self._draft = texts
         self._count_later.start()
+
+
+def _change(settings: ChatSettings) -> ChatChange:
+    return ChatChange(system_prompt=settings.system_prompt, sampling=settings.sampling)

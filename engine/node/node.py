@@ -16,6 +16,7 @@ from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import SwarmSnapshot
+from engine.http.catalogue_routes import Rooms
 from engine.localapi.measurements import NetworkMeasurement
 from engine.localapi.running import Home
 from engine.localapi.schema import (
@@ -37,6 +38,7 @@ from engine.node.guest import Facts, Guest
 from engine.node.measuring import measure_network
 from engine.node.membership import Membership, Serving
 from engine.node.resting import Parts, Resting
+from engine.node.rooms import rooms
 from engine.node.stage_runner import StageRunner
 from engine.node.status import Trouble, describe, state_of
 from engine.probes.gpu import GpuProbe
@@ -417,6 +419,10 @@ class Node:
                 self._begin_life(None)
                 raise
             return self.swarm_info()
+
+    def rooms(self) -> Rooms:
+        """See `engine.http.catalogue_routes.CatalogueBackend`."""
+        return rooms(self._membership, self._compute, self._config.stage)
 
     # Measuring ------------------------------------------------------------------------------
 

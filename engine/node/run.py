@@ -18,6 +18,7 @@ from engine.core.plans import Span
 from engine.core.whole_file import write_whole
 from engine.http.answering import Answering
 from engine.http.batch_routes import BatchRoutes
+from engine.http.catalogue_routes import CatalogueRoutes
 from engine.http.chat_routes import ChatRoutes
 from engine.http.household_routes import HouseholdRoutes
 from engine.http.job_answerer import JobAnswerer
@@ -111,6 +112,7 @@ async def _run(options: EngineOptions, database: Database) -> None:
         household,
         setup,
         past,
+        CatalogueRoutes(node),
     ]
     server = await serve(node, token, options.config.api, resources)
     working = asyncio.create_task(jobs.run(), name="jobs")

@@ -102,8 +102,10 @@ def start_app(tmp_path: Path) -> Iterator[StartApp]:
     started: list[App] = []
     desktops: list[Any] = []
 
-    def start(*, tray: bool = True, engine_command: str | None = FAKE_ENGINE) -> App:
-        arguments = () if engine_command else ("--model", str(tiny_model(tmp_path)))
+    def start(
+        *, tray: bool = True, engine_command: str | None = FAKE_ENGINE, model: str = ""
+    ) -> App:
+        arguments = () if engine_command else ("--model", model or str(tiny_model(tmp_path)))
         context = desktop(tmp_path, tray=tray)
         screen = context.__enter__()
         desktops.append(context)
@@ -346,3 +348,84 @@ def test_app_without_a_screen_says_what_to_do() -> None:
     assert done.stderr.strip() == (
         "shoal: There is no screen here; use `shoal engine` and `shoal chat` instead of the tray."
     )
+
+
+@pytest.mark.slow
+def test_answer_is_stopped_edited_and_given_again_with_a_real_model(start_app: StartApp) -> None:
+    app = ready_to_chat(start_app)
+    ask(app, "Name all the seas of the world and describe each")
+    wait_until(lambda: len(last_text(app)) > 20, 60, "an answer")
+    app.screen.keys("Escape")
+    wait_until(lambda: kept(app)[-1]["ending"] == "stopped", 10, "its end")
+    assert last_text(app) in app.conversation()
+
+    app.screen.keys("ctrl+e")
+    app.screen.write(" in two words")
+    app.screen.keys("Return")
+    edited = wait_until(
+        lambda: next((m for m in kept(app) if "two words" in m["text"]), None), 10, "the branch"
+    )
+    assert len(edited["siblings"]) == 2
+    app.screen.keys("Escape")
+    wait_until(lambda: kept(app)[-1]["ending"], 10, "its end")
+
+    time.sleep(0.3)  # the window learns of the end just after the engine
+    app.screen.keys("ctrl+r")
+    wait_until(lambda: len(kept(app)[-1]["siblings"]) == 2, 10, "another answer")
+    wait_until(lambda: last_text(app), 60, "its text")
+    app.screen.keys("Escape")
+    assert len(kept(app)) == 2
+
+
+@pytest.mark.slow
+def test_conversation_survives_the_death_of_app_and_engine(start_app: StartApp) -> None:
+    app = ready_to_chat(start_app)
+    question = "Write a long story about a herring"
+    ask(app, question)
+    wait_until(lambda: len(last_text(app)) > 20, 60, "an answer")
+    seen = last_text(app)
+    engine = app.engine_pid()
+    os.kill(app.process.pid, signal.SIGKILL)
+    os.kill(engine, signal.SIGKILL)
+    app.process.wait(timeout=5)
+    app.home.running_file.unlink(missing_ok=True)
+
+    app.process = launch(app.screen, app.home.state_dir.parents[1], None, ("--model", "starter"))
+    app.wait_for_state("idle", "serving")
+    answer = kept(app)[-1]
+    assert answer["ending"] == "interrupted"
+    assert answer["text"].startswith(seen)
+    app.click_icon()
+    app.screen.wait_for_window("Shoal chat")
+    app.screen.keys("ctrl+k", "Tab", "Down")
+    wait_until(lambda: question in app.conversation(), 10, "the conversation")
+    assert seen in app.conversation()
+
+
+def ready_to_chat(start_app: StartApp) -> App:
+    """A real engine with the built-in model, and the chat window open."""
+    app = start_app(engine_command=None, model="starter")
+    app.wait_for_state("idle", "serving")
+    wait_until(lambda: app.status().can_chat, 15, "a route")
+    app.click_icon()
+    app.screen.wait_for_window("Shoal chat")
+    return app
+
+
+def ask(app: App, question: str) -> None:
+    app.screen.write(question)
+    app.screen.keys("Return")
+    wait_until(lambda: kept(app), 10, "the question in the engine")
+
+
+def kept(app: App) -> list[dict[str, Any]]:
+    """What the engine keeps of the newest conversation."""
+    chats = app.ask_engine("/shoal/v1/chats")["chats"]
+    if not chats:
+        return []
+    return app.ask_engine(f"/shoal/v1/chats/{chats[0]['id']}/messages")["messages"]
+
+
+def last_text(app: App) -> str:
+    found = kept(app)
+    return found[-1]["text"] if len(found) > 1 else ""

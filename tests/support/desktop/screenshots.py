@@ -30,7 +30,7 @@ from app.chat_messages import (
     ChatsListed,
     DraftCounted,
 )
-from app.chat_presenters import chat_view, sidebar_view
+from app.chat_presenters import chat_view, models_view, sidebar_view
 from app.messages import (
     ConnectionLost,
     EngineFound,
@@ -44,9 +44,13 @@ from app.settings import Settings
 from app.state import AppState
 from app.windows.chat import ChatWindow
 from app.windows.home import HomeWindow
+from app.windows.model_picker import ModelPicker
+from engine.http.catalogue_routes import Rooms, standing
+from engine.localapi.catalogue import Catalogue
 from engine.localapi.chats import AttachmentInfo, ChatList, Ending, Message, MessagePage
 from engine.localapi.running import Home
 from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
+from engine.models.catalogue import catalogue
 from tests.support.app_states import after, answer, begun, info, question
 from tests.support.desktop.dashboard_scenes import dashboard_pictures
 
@@ -96,6 +100,7 @@ CONVERSATION = (
     ),
 )
 
+SAMPLING = {"temperature": 0.3, "max_tokens": 512}
 FILES = ((), (AttachmentInfo(name="shoal.py", chars=2140),))
 
 
@@ -220,16 +225,36 @@ def settle() -> None:
     QTest.qWait(150)
 
 
-def chat_picture(state: AppState, file: Path, *, width: int = 1080, height: int = 760) -> None:
+def chat_picture(
+    state: AppState,
+    file: Path,
+    *,
+    width: int = 1080,
+    height: int = 760,
+    settings: bool = False,
+) -> None:
     """Draw the chat window in `state`."""
     with tempfile.TemporaryDirectory() as folder:
         window = ChatWindow(Settings(Home.under(Path(folder))))
         window.resize(width, height)
         window.show_view(chat_view(state, NOW, str), sidebar_view(state.chats, NOW, str))
+        window.header.settings.setChecked(settings)
         window.bring_up()
         settle()
         window.grab().save(str(file))
         window.deleteLater()
+
+
+def models_picture(file: Path) -> None:
+    """Draw the picker of models, as a computer with 4 GB sees it."""
+    rooms = Rooms("starter", is_solo=True, element_bytes=2, rooms_bytes=(4_000_000_000,))
+    models = tuple(standing(entry, rooms) for entry in catalogue().values())
+    picker = ModelPicker()
+    picker.show_view(models_view(Catalogue(models=models, can_choose=True, computers=1), str))
+    picker.show()
+    settle()
+    picker.grab().save(str(file))
+    picker.deleteLater()
 
 
 def home_picture(state: AppState, file: Path) -> None:
@@ -262,6 +287,19 @@ def main() -> None:
         for scene, state in scenes().items():
             chat_picture(state, options.all / f"chat-{scene}-{name}.png")
             home_picture(state, options.all / f"home-{scene}-{name}.png")
+        shown = after(
+            EngineFound(),
+            StatusArrived(status()),
+            *opened(system_prompt="Answer like a harbour master.", sampling=SAMPLING),
+        )
+        chat_picture(shown, options.all / f"chat-settings-{name}.png", width=1280, settings=True)
+        narrow = options.all / f"chat-narrow-{name}.png"
+        chat_picture(scenes()["conversation"], narrow, width=560, height=520)
+        models_picture(options.all / f"models-{name}.png")
+    use_palette(LIGHT)
+    qt.setFont(QFont("DejaVu Sans", 13))
+    chat_picture(shown, options.all / "chat-large-font.png", width=1280, settings=True)
+    models_picture(options.all / "models-large-font.png")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from app.chat_messages import (
     ChatOpened,
     ChatOpening,
     ChatsListed,
+    PresetsListed,
 )
 from app.chat_presenters import chat_view, sidebar_view
 from app.messages import EngineStopped, Message, StatusArrived
@@ -34,7 +35,7 @@ from app.settings import Settings
 from app.state import AppState
 from app.windows.chat import ChatWindow
 from app.windows.text_part import TextPart
-from engine.localapi.chats import ChatList, MessagePage
+from engine.localapi.chats import ChatList, MessagePage, Preset, Sampling
 from engine.localapi.running import Home
 from tests.support.app_states import after, answer, answered, begun, grew, info, question, status
 
@@ -241,6 +242,54 @@ def test_text_files_are_attached_and_others_refused(
     assert chat.window.composer.files.files == ()
 
 
+def test_settings_are_told_when_the_hand_rests_and_unticked_ones_not_at_all(
+    chat: Shown, qtbot: QtBot
+) -> None:
+    chat.hear(*answered("Why?", "So"))
+    qtbot.mouseClick(button(chat, "Settings"), Qt.MouseButton.LeftButton)
+    panel = chat.window.panel
+    temperature = panel.numbers["temperature"]
+    assert not temperature.field.isEnabled()
+    with qtbot.waitSignal(panel.changed) as changed:
+        qtbot.keyClicks(panel.prompt, "Be brief.")
+        temperature.wanted.click()
+        temperature.field.setValue(0.3)
+    settings = changed.args[0]
+    assert settings.system_prompt == "Be brief."
+    assert settings.sampling.model_dump(exclude_none=True) == {"temperature": 0.3}
+    panel.numbers["seed"].wanted.click()
+    pending = panel.take_pending()
+    assert pending is not None
+    assert pending.sampling.seed == 1
+    assert panel.take_pending() is None
+
+
+def test_settings_of_another_conversation_are_shown(chat: Shown) -> None:
+    chat.hear(*answered("Why?", "So"))
+    known = info(2, "Eels", system_prompt="Be long.", sampling={"top_k": 7})
+    chat.hear(ChatOpening(2), ChatOpened(known, MessagePage(messages=(), more=False)))
+    panel = chat.window.panel
+    assert panel.prompt.toPlainText() == "Be long."
+    assert (panel.numbers["top_k"].value(), panel.numbers["top_p"].value()) == (7, None)
+
+
+def test_preset_sets_prompt_and_sampling_together(chat: Shown, qtbot: QtBot) -> None:
+    brief = Preset(name="Brief", system_prompt="Be brief.", sampling=Sampling(temperature=0.2))
+    chat.hear(PresetsListed((brief,)))
+    panel = chat.window.panel
+    panel.show()
+    with qtbot.waitSignal(panel.changed) as changed:
+        panel.preset.setCurrentIndex(1)
+        panel.preset.activated.emit(1)
+    assert changed.args[0].system_prompt == "Be brief."
+    assert panel.numbers["temperature"].value() == 0.2
+    with qtbot.waitSignal(panel.preset_dropped) as dropped:
+        qtbot.mouseClick(panel.drop, Qt.MouseButton.LeftButton)
+    assert dropped.args == ["Brief"]
+    panel.prompt.setPlainText("Be otherwise.")
+    qtbot.waitUntil(lambda: panel.preset.currentIndex() == 0)
+
+
 def test_ten_thousand_messages_are_drawn_near_the_reader_only(chat: Shown, qtbot: QtBot) -> None:
     turns = tuple(
         (question if at % 2 else answer)(at, f"message {at}\n\nwith two paragraphs", at - 1)
@@ -318,9 +367,11 @@ def test_reader_who_scrolled_up_is_not_pulled_down(chat: Shown, qtbot: QtBot) ->
     bar = chat.window.transcript.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
     bar.setValue(0)
+    qtbot.waitUntil(lambda: len(chat.window.transcript.cards()) == 2)  # the question comes above
+    before = bar.value()
     chat.hear(grew("\n\nthe end", 2, 0.1))
     qtbot.waitUntil(lambda: chat.window.transcript.plain_text().endswith("the end"))
-    assert bar.value() == 0
+    assert bar.value() == before < bar.maximum() // 2
 
 
 def test_every_control_has_a_name_and_takes_the_keyboard(chat: Shown) -> None:
