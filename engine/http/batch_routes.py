@@ -67,21 +67,21 @@ class BatchRoutes:
                     _check_purpose(purpose)
                 elif part.name == "file" and record is None:
                     name = (part.filename or "batch.jsonl")[:_MAX_NAME_CHARS]
-                    record = await self._jobs.uploads.add(name, "batch", _chunks(part))
+                    record = await self._jobs.files.add(name, "batch", _chunks(part))
             if record is None:
                 raise RequestError("The form has no file.", param="file")
             if purpose is None:
                 raise RequestError("The form has no purpose; it must be batch.", param="purpose")
         except BaseException:
             if record is not None:
-                await self._jobs.uploads.delete(record.id)
+                await self._jobs.files.delete(record.id)
             raise
         return _json(file_json(record))
 
     async def files(self, request: web.Request) -> web.Response:
         """List the files."""
         purpose = request.query.get("purpose")
-        records = await self._jobs.store.files()
+        records = await self._jobs.files.all()
         wanted = [record for record in records if purpose in (None, record.purpose)]
         if request.query.get("order") == "asc":
             wanted.reverse()
@@ -90,21 +90,21 @@ class BatchRoutes:
 
     async def file(self, request: web.Request) -> web.Response:
         """Describe one."""
-        return _json(file_json(await self._jobs.store.file(request.match_info["id"])))
+        return _json(file_json(await self._jobs.files.one(request.match_info["id"])))
 
     async def delete_file(self, request: web.Request) -> web.Response:
         """Delete one."""
         file_id = request.match_info["id"]
-        await self._jobs.uploads.delete(file_id)
+        await self._jobs.files.delete(file_id)
         return _json({"id": file_id, "object": "file", "deleted": True})
 
     async def content(self, request: web.Request) -> web.StreamResponse:
         """What is in one; a batch's results come straight from its rows."""
-        record = await self._jobs.store.file(request.match_info["id"])
+        record = await self._jobs.files.one(request.match_info["id"])
         if record.job is None:
-            path = self._jobs.uploads.path(record.id)
+            path = self._jobs.files.path(record.id)
             return web.FileResponse(path, headers={"Content-Type": "application/octet-stream"})
-        job = await self._jobs.store.job_of_file(record)
+        job = await self._jobs.store.job_of_key(record.job)
         results = Results(self._jobs.store, job, "jsonl")
         return await send_results(request, results, failed=record.has_failures)
 
@@ -119,7 +119,7 @@ class BatchRoutes:
         file_id = fields.text("input_file_id")
         if not file_id:
             raise RequestError("input_file_id is missing.", param="input_file_id")
-        record = await self._jobs.store.file(file_id)
+        record = await self._jobs.files.one(file_id)
         if record.job is not None:
             raise RequestError(
                 "input_file_id names the results of a batch; upload a file of requests.",
@@ -158,7 +158,7 @@ class BatchRoutes:
         return job
 
     async def _batch_json(self, job: Job) -> Json:
-        return batch_json(job, await self._jobs.store.files_of(job.key))
+        return batch_json(job, await self._jobs.files.results_of(job))
 
 
 async def _chunks(part: BodyPartReader) -> AsyncIterator[bytes]:

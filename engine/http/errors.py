@@ -17,8 +17,8 @@ from engine.core.errors import (
     RequestError,
     ResourceError,
 )
+from engine.jobs.files import UploadTooLarge
 from engine.jobs.store import JobNotFound
-from engine.jobs.uploads import UploadTooLarge
 from engine.localapi.schema import ApiError, ApiErrorBody
 
 # The first class that fits decides, so the special ones stand before the general ones.

@@ -15,12 +15,13 @@ from engine.core.clock import Clock
 from engine.core.errors import EngineError, RequestError
 from engine.jobs import intake
 from engine.jobs.answerer import Answerer
+from engine.jobs.files import Files
 from engine.jobs.output import OutputUnusable, claim, release
 from engine.jobs.records import Job, JobSpec
-from engine.jobs.results import answer_of, error_of, prompt_of
-from engine.jobs.runner import Runner, enter_results
+from engine.jobs.runner import Runner
 from engine.jobs.store import JobStore
-from engine.jobs.uploads import Uploads
+from engine.jobs.views import job_info, job_rows
+from engine.jobs.watchers import Watchers
 from engine.localapi.jobs import (
     ENDED_STATES,
     JobChangeRequest,
@@ -29,7 +30,6 @@ from engine.localapi.jobs import (
     JobInput,
     JobPreview,
     JobPreviewRequest,
-    JobRow,
     JobRows,
     JobState,
     PreviewRow,
@@ -43,20 +43,19 @@ MAX_ROWS: Final = 1_000_000
 MAX_BATCH_ROWS: Final = 50_000
 """OpenAI's limit for `/v1/batches`."""
 RESTART_S: Final = 10.0
-_COALESCE_S: Final = 0.5
 
 
 class Jobs:
     """All jobs of this engine. `run` works on them; the rest may be called meanwhile."""
 
-    def __init__(self, store: JobStore, uploads: Uploads, answerer: Answerer, clock: Clock) -> None:
+    def __init__(self, store: JobStore, files: Files, answerer: Answerer, clock: Clock) -> None:
         self.store = store
-        self.uploads = uploads
+        self.files = files
         self._answerer = answerer
         self._clock = clock
-        self._runner = Runner(store, answerer, clock, self._changed)
+        self._watchers = Watchers()
+        self._runner = Runner(store, files, answerer, clock, self._watchers.tell)
         self._taking_in: dict[int, asyncio.Task[None]] = {}
-        self._watchers: set[_Watcher] = set()
 
     async def run(self) -> None:
         """Go on with what an earlier engine has left, and work until cancelled."""
@@ -143,7 +142,7 @@ class Jobs:
             )
         values: dict[str, Any] = request.model_dump(include=set(JobSpec.model_fields))
         if request.input_file_id is not None:
-            record = await self.store.file(request.input_file_id)
+            record = await self.files.one(request.input_file_id)
             name = record.name
         else:
             assert request.input_path is not None
@@ -170,7 +169,7 @@ class Jobs:
 
     def _path(self, spec: JobSpec) -> Path:
         if spec.input_file_id is not None:
-            return self.uploads.path(spec.input_file_id)
+            return self.files.path(spec.input_file_id)
         assert spec.input_path is not None
         return Path(spec.input_path)
 
@@ -183,7 +182,7 @@ class Jobs:
 
     def _take_in(self, job: Job) -> None:
         self._background(job.key, self._read(job))
-        self._changed(job.id)
+        self._watchers.tell(job.id)
 
     def _background(self, key: int, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="job-input")
@@ -202,7 +201,7 @@ class Jobs:
             logger.error("a job's input could not be taken in: %s", error)
             with contextlib.suppress(EngineError):
                 await self.store.change(job.key, reason=str(error))
-        self._changed(job.id)
+        self._watchers.tell(job.id)
 
     # Looking --------------------------------------------------------------------------------
 
@@ -213,76 +212,24 @@ class Jobs:
     def info(self, job: Job) -> JobInfo:
         """What the person sees of a job."""
         work = self._runner.work_of(job)
-        now_s = self._clock.monotonic_s()
-        runs = work is not None and job.state is JobState.RUNNING
-        eta_s = work.pace.eta_s(job.left_rows) if work is not None and runs else None
-        return JobInfo(
-            id=job.id,
-            name=job.name,
-            state=job.state,
-            reason=job.reason if work is None else self._runner.reason_of(work),
-            priority=job.priority,
-            input_name=job.spec.input_name,
-            output_path=job.spec.output_path,
-            created_at=job.created_unix_s,
-            started_at=job.started_unix_s,
-            ended_at=job.ended_unix_s,
-            total_rows=job.total_rows,
-            done_rows=job.done_rows,
-            failed_rows=job.failed_rows,
-            running_rows=0 if work is None else len(work.asked),
-            prompt_tokens=job.prompt_tokens,
-            completion_tokens=job.completion_tokens,
-            tokens_per_s=round(work.pace.tokens_per_s(now_s), 2) if work is not None else 0.0,
-            eta_low_s=None if eta_s is None else round(eta_s[0], 1),
-            eta_high_s=None if eta_s is None else round(eta_s[1], 1),
-            num_problems=job.num_problems,
-            problems=job.problems,
-        )
+        reason = job.reason if work is None else self._runner.reason_of(work)
+        return job_info(job, work, reason, self._clock.monotonic_s())
 
     async def rows(
         self, job: Job, after: int, limit: int, state: RowState | None, chars: int
     ) -> JobRows:
         """A page of rows, their texts cut."""
-        work = self._runner.work_of(job)
-        running = set() if work is None else set(work.asked)
         wanted = RowState.PENDING if state is RowState.RUNNING else state
         rows = await self.store.rows(job.key, after, limit, wanted)
-        shown = [
-            JobRow(
-                number=row.number,
-                line=row.line,
-                custom_id=row.custom_id,
-                state=RowState.RUNNING if row.number in running else row.state,
-                prompt=prompt_of(row)[:chars],
-                answer=_cut(answer_of(row)[0], chars),
-                error=_cut(error_of(row), chars),
-            )
-            for row in rows
-        ]
+        shown = job_rows(rows, self._runner.work_of(job), chars)
         return JobRows(
             rows=tuple(row for row in shown if state in (None, row.state)),
             next_after=rows[-1].number if len(rows) == limit else None,
         )
 
-    async def watch(self) -> AsyncIterator[set[str]]:
-        """Ids of jobs that have changed, collected over half a second, until closed."""
-        watcher = _Watcher()
-        self._watchers.add(watcher)
-        try:
-            while True:
-                await watcher.event.wait()
-                await asyncio.sleep(_COALESCE_S)
-                watcher.event.clear()
-                ids, watcher.ids = watcher.ids, set()
-                yield ids
-        finally:
-            self._watchers.discard(watcher)
-
-    def _changed(self, job_id: str) -> None:
-        for watcher in self._watchers:
-            watcher.ids.add(job_id)
-            watcher.event.set()
+    def watch(self) -> AsyncIterator[set[str]]:
+        """See `Watchers`."""
+        return self._watchers.watch()
 
     # Changing -------------------------------------------------------------------------------
 
@@ -348,8 +295,8 @@ class Jobs:
             await asyncio.to_thread(release, Path(job.spec.output_path))
         job = await self.store.job(job_id)
         if job.spec.endpoint is not None:
-            await enter_results(self.store, job, self._clock)
-        self._changed(job.id)
+            await self.files.enter_results(job)
+        self._watchers.tell(job.id)
         return job
 
     async def delete(self, job_id: str) -> None:
@@ -357,7 +304,7 @@ class Jobs:
         job = await self.cancel(job_id)
         await self._runner.drop(job, is_deleted=True)
         await self.store.delete(job.key)
-        self._changed(job.id)
+        self._watchers.tell(job.id)
 
     async def _move(self, job_id: str, states: set[JobState], **values: Any) -> Job:
         before = await self.store.job(job_id)
@@ -370,20 +317,8 @@ class Jobs:
 
     def _refresh(self, job: Job) -> None:
         self._go_on(job)
-        self._changed(job.id)
-
-
-class _Watcher:
-    """Somebody who wants to know."""
-
-    def __init__(self) -> None:
-        self.ids: set[str] = set()
-        self.event = asyncio.Event()
+        self._watchers.tell(job.id)
 
 
 def _format_of(output_path: str | None) -> ResultFormat:
     return "csv" if output_path is not None and output_path.lower().endswith(".csv") else "jsonl"
-
-
-def _cut(text: str | None, chars: int) -> str | None:
-    return None if text is None else text[:chars]

@@ -60,6 +60,40 @@ class Pace:
             self._tokens.popleft()
 
 
+class Hold:
+    """How long no row is asked after one has failed: a little longer each time.
+
+    Args:
+        least_s: After the first failure.
+        most_s: However many there are.
+    """
+
+    def __init__(self, least_s: float, most_s: float) -> None:
+        self._least_s = least_s
+        self._most_s = most_s
+        self._length_s = 0.0
+        self._until_s = -math.inf
+        self._had_way = True
+        self.reason = ""
+        """Why, as a sentence; empty while all goes well."""
+
+    def got_on(self) -> None:
+        """A row was answered."""
+        self._length_s, self._until_s, self.reason = 0.0, -math.inf, ""
+
+    def failed(self, reason: str, now_s: float, *, has_way: bool) -> None:
+        """A row was not answered; `has_way` tells whether it found stages for the whole model."""
+        self.reason, self._had_way = reason, has_way
+        if now_s < self._until_s:
+            return  # one trouble, which many rows have met
+        self._length_s = min(self._most_s, max(self._least_s, 2 * self._length_s))
+        self._until_s = now_s + self._length_s
+
+    def holds(self, now_s: float, *, has_way: bool) -> bool:
+        """Whether to wait still; not when the way is back that was missing."""
+        return now_s < self._until_s and not (has_way and not self._had_way)
+
+
 class Width:
     """How many rows are asked at once: more while all goes well, half when there was no room."""
 

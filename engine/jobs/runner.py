@@ -19,9 +19,10 @@ from typing import Final
 from engine.core.clock import Clock
 from engine.core.errors import CacheFull, DiskFull, EngineError
 from engine.jobs.answerer import Answerer
+from engine.jobs.files import Files
 from engine.jobs.output import ResultFile, Results
-from engine.jobs.pace import Width
-from engine.jobs.records import FileRecord, Job, Outcome, Row
+from engine.jobs.pace import Hold, Width
+from engine.jobs.records import Job, Outcome, Row
 from engine.jobs.store import JobStore
 from engine.jobs.work import Work
 from engine.localapi.jobs import JobState
@@ -50,15 +51,22 @@ class Runner:
 
     Args:
         store: Where jobs and outcomes are.
+        files: Where the results of OpenAI's batches are entered.
         answerer: Answers requests.
         clock: The time.
         on_change: Told the id of each job of which something changed.
     """
 
     def __init__(
-        self, store: JobStore, answerer: Answerer, clock: Clock, on_change: Callable[[str], None]
+        self,
+        store: JobStore,
+        files: Files,
+        answerer: Answerer,
+        clock: Clock,
+        on_change: Callable[[str], None],
     ) -> None:
         self._store = store
+        self._files = files
         self._answerer = answerer
         self._clock = clock
         self._on_change = on_change
@@ -70,11 +78,7 @@ class Runner:
         self._reserved: dict[tuple[int, int], int] = {}
         """Room that rows will take that have just been asked."""
         self._successes = 0
-        self._hold_until_s = 0.0
-        self._hold_s = 0.0
-        self._had_way = True
-        self._trouble = ""
-        """Why no row is asked at the moment."""
+        self._hold = Hold(TICK_S, MAX_HOLD_S)
         self._storage_trouble = ""
 
     async def run(self) -> None:
@@ -87,7 +91,7 @@ class Runner:
                     await self._start_rows()
                 except EngineError as error:
                     logger.warning("jobs wait: %s", error)
-                    self._hold(error)
+                    self._wait_after(error)
                 active = [work for work in self._works.values() if work.job.state in _ACTIVE]
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(TICK_S if active else None):
@@ -117,7 +121,7 @@ class Runner:
         """Why a job does not get on; empty when it does."""
         if work.job.state not in _ACTIVE:
             return work.job.reason
-        return self._storage_trouble or work.output_trouble or self._trouble
+        return self._storage_trouble or work.output_trouble or self._hold.reason
 
     def take(self, job: Job) -> None:
         """Take a job as it is now: begin to work on it, go on, or pause."""
@@ -156,7 +160,10 @@ class Runner:
     # Rows -----------------------------------------------------------------------------------
 
     async def _start_rows(self) -> None:
-        if self._storage_trouble or self._holds():
+        now_s = self._clock.monotonic_s()
+        if self._storage_trouble or self._hold.holds(
+            now_s, has_way=self._answerer.free_tokens() is not None
+        ):
             return
         for work in sorted(self._works.values(), key=lambda w: (-w.job.priority, w.job.key)):
             while work.may_start:
@@ -224,7 +231,7 @@ class Runner:
             )
         except EngineError as error:
             if work.put_back(row, error, self._successes):
-                self._hold(error)
+                self._wait_after(error)
                 return
             outcome = Outcome(row.job, row.number, None, None, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - one bad row must not end the others
@@ -246,26 +253,14 @@ class Runner:
 
     def _got_on(self) -> None:
         self._successes += 1
-        self._hold_s = self._hold_until_s = 0.0
-        self._trouble = ""
+        self._hold.got_on()
         self._width.row_ended()
 
-    def _holds(self) -> bool:
-        if self._clock.monotonic_s() >= self._hold_until_s:
-            return False
-        # The way that was missing is there: the model is loaded, or the swarm is back.
-        return self._had_way or self._answerer.free_tokens() is None
-
-    def _hold(self, error: EngineError) -> None:
-        """Wait a little longer each time before the next row is asked."""
+    def _wait_after(self, error: EngineError) -> None:
         if isinstance(error, CacheFull):
             self._width.no_room()
-        self._trouble = str(error)
-        self._had_way = self._answerer.free_tokens() is not None
-        if self._clock.monotonic_s() < self._hold_until_s:
-            return  # one trouble, which many rows have met
-        self._hold_s = min(MAX_HOLD_S, max(TICK_S, 2 * self._hold_s))
-        self._hold_until_s = self._clock.monotonic_s() + self._hold_s
+        has_way = self._answerer.free_tokens() is not None
+        self._hold.failed(str(error), self._clock.monotonic_s(), has_way=has_way)
 
     # Outcomes -------------------------------------------------------------------------------
 
@@ -334,7 +329,7 @@ class Runner:
             return  # the results file is behind, or cannot be written
         job = work.job
         if job.spec.endpoint is not None:
-            await enter_results(self._store, job, self._clock)
+            await self._files.enter_results(job)
         job = await self._store.move(
             job.key,
             set(_ACTIVE),
@@ -353,29 +348,6 @@ class Runner:
     def _changed(self, job: Job) -> None:
         self._wake.set()
         self._on_change(job.id)
-
-
-async def enter_results(store: JobStore, job: Job, clock: Clock) -> None:
-    """Enter a batch's output and error files, of which OpenAI's clients ask for the contents."""
-    for has_failures in (False, True):
-        results, size_bytes, is_empty = Results(store, job, "jsonl"), 0, True
-        while (lines := await results.next(skip_pending=True, failed=has_failures)) is not None:
-            size_bytes += sum(map(len, lines))
-            is_empty = is_empty and not lines
-        if is_empty:
-            continue
-        kind = "errors" if has_failures else "output"
-        await store.add_file(
-            FileRecord(
-                f"file-{job.id.removeprefix('batch_')}-{kind}",
-                f"{job.id}_{kind}.jsonl",
-                "batch_output",
-                size_bytes,
-                clock.unix_s(),
-                job.key,
-                has_failures,
-            )
-        )
 
 
 def _row_tokens(row: Row) -> int:

@@ -1,4 +1,4 @@
-"""Jobs, their rows and files in the database. A row's outcome is written once, with its job's counts.
+"""Jobs and their rows in the database. A row's outcome is written once, with its job's counts.
 
 Rows that are being answered are pending here: what a kill interrupts is asked again, and what was
 committed never is.
@@ -16,7 +16,7 @@ from typing import Any, Final
 from engine.core.clock import Clock
 from engine.core.errors import RequestError
 from engine.jobs.reading import InputRow
-from engine.jobs.records import MAX_PROBLEMS_KEPT, FileRecord, Job, JobSpec, Outcome, Row
+from engine.jobs.records import MAX_PROBLEMS_KEPT, Job, JobSpec, Outcome, Row
 from engine.localapi.jobs import ENDED_STATES, JobProblem, JobState, RowState
 from engine.storage.database import Database
 
@@ -26,7 +26,6 @@ _JOB: Final = (
     "num_problems, problems"
 )
 _ROW: Final = ", ".join(field.name for field in fields(Row))
-_FILE: Final = ", ".join(field.name for field in fields(FileRecord))
 
 
 class JobNotFound(RequestError):
@@ -77,6 +76,14 @@ class JobStore:
             JobNotFound: There is none of this id.
         """
         return await self._database.read(lambda c: _one_job(c, "public_id = ?", public_id))
+
+    async def job_of_key(self, key: int) -> Job:
+        """One, by the store's own number.
+
+        Raises:
+            JobNotFound: It was deleted.
+        """
+        return await self._database.read(lambda c: _one_job(c, "id = ?", key))
 
     async def unfinished_with_output(self, output_path: str) -> Job | None:
         """The job that writes to this file, if one that has not ended does."""
@@ -245,47 +252,6 @@ class JobStore:
             ]
         )
 
-    # Files ----------------------------------------------------------------------------------
-
-    async def add_file(self, record: FileRecord) -> None:
-        """Enter a file."""
-        values = [getattr(record, field.name) for field in fields(FileRecord)]
-        marks = ", ".join("?" * len(values))
-        query = f"INSERT OR REPLACE INTO files ({_FILE}) VALUES ({marks})"
-        await self._database.write(lambda c: c.execute(query, values))
-
-    async def files(self) -> list[FileRecord]:
-        """All, newest first."""
-        query = f"SELECT {_FILE} FROM files ORDER BY created_unix_s DESC, id"
-        return await self._database.read(lambda c: [_file(row) for row in c.execute(query)])
-
-    async def file(self, file_id: str) -> FileRecord:
-        """One.
-
-        Raises:
-            JobNotFound: There is none of this id.
-        """
-        query = f"SELECT {_FILE} FROM files WHERE id = ?"
-        row = await self._database.read(lambda c: c.execute(query, (file_id,)).fetchone())
-        if row is None:
-            raise JobNotFound(f"There is no file {file_id[:60]!r}; it may have been deleted.")
-        return _file(row)
-
-    async def job_of_file(self, record: FileRecord) -> Job:
-        """The job whose results a file holds."""
-        return await self._database.read(lambda c: _one_job(c, "id = ?", record.job))
-
-    async def files_of(self, key: int) -> list[FileRecord]:
-        """The results of a job that were entered as files."""
-        query = f"SELECT {_FILE} FROM files WHERE job = ? ORDER BY has_failures"
-        return await self._database.read(lambda c: [_file(row) for row in c.execute(query, (key,))])
-
-    async def delete_file(self, file_id: str) -> None:
-        """Forget a file."""
-        await self._database.write(
-            lambda c: c.execute("DELETE FROM files WHERE id = ?", (file_id,))
-        )
-
 
 def _input_values(key: int, number: int, row: InputRow) -> tuple[object, ...]:
     columns = json.dumps(row.values) if row.values else "{}"
@@ -327,10 +293,6 @@ def _job(row: sqlite3.Row) -> Job:
         problems=tuple(JobProblem.model_validate(problem) for problem in problems),
         **values,
     )
-
-
-def _file(row: sqlite3.Row) -> FileRecord:
-    return FileRecord(**{**row, "has_failures": bool(row["has_failures"])})
 
 
 def _problems_json(problems: Sequence[JobProblem]) -> str:

@@ -26,9 +26,9 @@ from engine.http.job_routes import JobRoutes
 from engine.http.past_routes import PastRoutes
 from engine.http.server import ApiServer, Resource, serve
 from engine.http.setup_routes import SetupRoutes
+from engine.jobs.files import Files
 from engine.jobs.jobs import Jobs
 from engine.jobs.store import JobStore
-from engine.jobs.uploads import Uploads
 from engine.localapi.lock import engine_lock
 from engine.localapi.running import Home, process_start
 from engine.localapi.schema import ReadyFile
@@ -146,7 +146,7 @@ def _jobs(home: Home, database: Database, node: Node) -> Jobs:
     clock = SystemClock()
     store = JobStore(database, clock)
     answerer = JobAnswerer(node, Answering(node, clock))
-    return Jobs(store, Uploads(home.files_dir, store, clock), answerer, clock)
+    return Jobs(store, Files(home.files_dir, database, store, clock), answerer, clock)
 
 
 def _damaged_text(kept: Path) -> str:

@@ -18,9 +18,9 @@ from engine.http.batch_routes import BatchRoutes
 from engine.http.job_answerer import JobAnswerer
 from engine.http.job_routes import JobRoutes
 from engine.http.server import Resource, serve
+from engine.jobs.files import Files
 from engine.jobs.jobs import Jobs
 from engine.jobs.store import JobStore
-from engine.jobs.uploads import Uploads
 from engine.storage.database import Database
 
 TOKEN = "a-token-for-tests-and-nothing-else"
@@ -41,7 +41,7 @@ async def job_resources(backend: Backend, folder: Path) -> AsyncIterator[list[Re
     database = await Database.open(folder / "shoal.sqlite3", clock)
     store = JobStore(database, clock)
     answerer = JobAnswerer(backend, Answering(backend, clock))
-    jobs = Jobs(store, Uploads(folder / "files", store, clock), answerer, clock)
+    jobs = Jobs(store, Files(folder / "files", database, store, clock), answerer, clock)
     working = asyncio.create_task(jobs.run())
     try:
         yield [JobRoutes(jobs, ping_every_s=10.0), BatchRoutes(jobs)]

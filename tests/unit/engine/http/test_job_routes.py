@@ -11,7 +11,7 @@ import pytest
 
 from engine.config import ApiConfig
 from engine.http.server import serve
-from engine.jobs import uploads
+from engine.jobs import files
 from engine.localapi.jobs import JobEvent, JobInfo, JobPreview, JobRows
 from tests.support.api_backend import ScriptedBackend
 from tests.support.api_server import TOKEN, job_resources
@@ -143,7 +143,7 @@ async def test_a_job_in_the_wrong_state_says_so(api, table):
 
 
 async def test_an_upload_beyond_the_limit_is_refused_and_leaves_nothing(api, tmp_path, monkeypatch):
-    monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 1 << 16)
+    monkeypatch.setattr(files, "MAX_UPLOAD_BYTES", 1 << 16)
     form = aiohttp.FormData()
     form.add_field("purpose", "batch")
     form.add_field("file", b"x" * (1 << 17), filename="big.jsonl")

@@ -18,10 +18,10 @@ import pytest
 from engine.core.clock import SystemClock
 from engine.core.errors import EnginePaused, NoRoute, RequestError, WorkerFailed
 from engine.jobs import runner as runner_module
+from engine.jobs.files import Files
 from engine.jobs.jobs import Jobs
 from engine.jobs.output import OutputUnusable, Results
 from engine.jobs.store import JobStore
-from engine.jobs.uploads import Uploads
 from engine.jobs.work import MAX_STRIKES
 from engine.localapi.jobs import JobChangeRequest, JobCreateRequest, JobInfo, JobState, RowState
 from engine.storage.database import Database
@@ -69,7 +69,7 @@ async def working(home: Path, answerer: BackwardsAnswerer) -> AsyncIterator[Benc
     clock = SystemClock()
     database = await Database.open(home / "shoal.sqlite3", clock)
     store = JobStore(database, clock)
-    jobs = Jobs(store, Uploads(home / "files", store, clock), answerer, clock)
+    jobs = Jobs(store, Files(home / "files", database, store, clock), answerer, clock)
     running = asyncio.create_task(jobs.run())
     try:
         yield Bench(jobs, database, answerer)

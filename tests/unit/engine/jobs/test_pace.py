@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from engine.jobs.pace import RATE_WINDOW_S, Pace, Width
+from engine.jobs.pace import RATE_WINDOW_S, Hold, Pace, Width
 
 
 def test_the_rate_is_that_of_the_last_seconds():
@@ -55,3 +55,27 @@ def test_a_row_waits_while_its_room_would_be_a_chats():
     assert not width.may_start(3, row_tokens=100, free_tokens=199)
     assert not width.may_start(4, row_tokens=1, free_tokens=10_000)
     assert width.may_start(0, row_tokens=100, free_tokens=0)  # alone it may try
+
+
+def test_waits_grow_with_each_trouble_and_end_with_the_first_answer():
+    hold = Hold(1, 30)
+    now_s, waits = 0.0, []
+    for _ in range(7):
+        hold.failed("No room.", now_s, has_way=True)
+        hold.failed("No room.", now_s, has_way=True)  # another row, the same trouble
+        since_s = now_s
+        while hold.holds(now_s, has_way=True):
+            now_s += 0.5
+        waits.append(now_s - since_s)
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
+    assert hold.reason == "No room."
+    hold.got_on()
+    assert hold.reason == ""
+    assert not hold.holds(now_s, has_way=True)
+
+
+def test_a_wait_for_stages_ends_when_they_are_there():
+    hold = Hold(1, 30)
+    hold.failed("Nobody holds block 3.", 0, has_way=False)
+    assert hold.holds(0.5, has_way=False)
+    assert not hold.holds(0.5, has_way=True)
