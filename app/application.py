@@ -19,6 +19,7 @@ from app.engine_link.api import Api
 from app.engine_link.chats import ChatLink
 from app.engine_link.engine import EngineLink
 from app.engine_link.models import ModelLink
+from app.engine_link.past import PastLink
 from app.engine_process import EngineProcess
 from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
 from app.presenters import Icon, overview
@@ -67,7 +68,9 @@ class Application(QObject):
             self._settings,
             self,
         )
-        self._dashboard = DashboardWiring(self._store, self._settings, self)
+        self._dashboard = DashboardWiring(
+            self._store, PastLink(api, self), home, self._settings, self
+        )
         self._process = EngineProcess(home, engine_command, self)
         self._tray = Tray(self)
         self._draw_soon = QTimer(self, singleShot=True, interval=DRAW_AFTER_MS)

@@ -12,6 +12,7 @@ from engine.core.ids import PeerId, short
 from engine.core.plans import Span
 from engine.core.reach import Reach
 from engine.localapi.schema import EngineState, EngineStatus
+from engine.localapi.statistics import Statistics
 
 Facts = tuple[tuple[str, str], ...]
 """Names and values."""
@@ -56,7 +57,7 @@ def dashboard_view(state: AppState, over: Overview, tr: Tr) -> DashboardView:
         absent="",
         notices=status.notices,
         held=_held(status, tr),
-        tokens=_tokens(status, tr),
+        tokens=_tokens(status, state.past.statistics, tr),
         reach=_reach(status, tr),
         pipeline=picture,
         no_pipeline="" if picture is not None else _no_pipeline(status, over, tr),
@@ -107,11 +108,23 @@ def _held(status: EngineStatus, tr: Tr) -> Facts:
     return tuple(facts)
 
 
-def _tokens(status: EngineStatus, tr: Tr) -> Facts:
+def _tokens(status: EngineStatus, statistics: Statistics | None, tr: Tr) -> Facts:
+    def told(count: int) -> str:
+        return tr("{n} tokens").format(n=f"{count:,}")
+
+    if statistics is not None:
+        today, everything = statistics.today, statistics.all
+        return (
+            (tr("Sessions now"), f"{status.sessions:,}"),
+            (tr("Served today"), told(today.tokens_served)),
+            (tr("Served in all"), told(everything.tokens_served)),
+            (tr("Used today"), told(today.tokens_used)),
+            (tr("Used in all"), told(everything.tokens_used)),
+        )
     return (
         (tr("Sessions now"), f"{status.sessions:,}"),
-        (tr("Served since the start"), tr("{n} tokens").format(n=f"{status.tokens_served:,}")),
-        (tr("Used since the start"), tr("{n} tokens").format(n=f"{status.tokens_used:,}")),
+        (tr("Served since the start"), told(status.tokens_served)),
+        (tr("Used since the start"), told(status.tokens_used)),
     )
 
 

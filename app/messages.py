@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.chat_messages import ChatMessage
+from app.past_messages import PastMessage
 from engine.localapi.schema import EngineStatus
 
 
@@ -91,4 +92,5 @@ Message = (
     | CommandFailed
     | QuitAsked
     | ChatMessage
+    | PastMessage
 )

@@ -24,6 +24,17 @@ from app.messages import (
     QuitAsked,
     StatusArrived,
 )
+from app.past_messages import (
+    ArchiveTold,
+    LogArrived,
+    LogFailed,
+    PreviewArrived,
+    PreviewFailed,
+    RangeChosen,
+    StatisticsArrived,
+    StatisticsFailed,
+)
+from app.past_state import Past, apply_to_past
 from engine.localapi.schema import EngineStatus
 
 
@@ -65,6 +76,7 @@ class AppState:
     command_error: str = ""
     quitting: bool = False
     chats: Chats = field(default_factory=Chats)
+    past: Past = field(default_factory=Past)
 
 
 def apply(state: AppState, message: Message) -> AppState:
@@ -99,6 +111,17 @@ def apply(state: AppState, message: Message) -> AppState:
             return replace(state, command=None, command_error=text)
         case QuitAsked():
             return replace(state, quitting=True)
+        case (
+            RangeChosen()
+            | StatisticsArrived()
+            | StatisticsFailed()
+            | LogArrived()
+            | LogFailed()
+            | PreviewArrived()
+            | PreviewFailed()
+            | ArchiveTold()
+        ):
+            return replace(state, past=apply_to_past(state.past, message))
         case _:
             return replace(state, chats=apply_to_chats(state.chats, message))
 

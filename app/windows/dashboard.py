@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
@@ -16,8 +18,12 @@ from PySide6.QtWidgets import (
 
 from app.artwork import icon
 from app.dashboard_presenters import DashboardView
+from app.past_presenters import PastView
 from app.presenters import Icon, Overview
 from app.settings import Settings
+from app.windows.activity_page import ActivityPage
+from app.windows.diagnostics_page import DiagnosticsPage
+from app.windows.log_page import LogPage
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.pause_button import PauseButton
 from app.windows.swarm_page import SwarmPage
@@ -26,7 +32,11 @@ ICON_PX = 32
 
 
 class DashboardWindow(QWidget):
-    """Draws an `Overview` and a `DashboardView`.
+    """Draws an `Overview`, a `DashboardView` and a `PastView`.
+
+    Args:
+        settings: Where windows were.
+        log_folder: Where the log's file is.
 
     Signals:
         pause_wanted: Pause, as this `PauseRequest` says.
@@ -40,7 +50,7 @@ class DashboardWindow(QWidget):
     start_wanted = Signal()
     closed = Signal()
 
-    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+    def __init__(self, settings: Settings, log_folder: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
         self._colours: Looks | None = None
@@ -57,10 +67,19 @@ class DashboardWindow(QWidget):
         self.pause = PauseButton()
         self.resume, self.start = QPushButton(), QPushButton()
         self.swarm = SwarmPage()
+        self.activity = ActivityPage()
+        self.log = LogPage(log_folder)
+        self.diagnostics = DiagnosticsPage()
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
         self.tabs.tabBar().setDrawBase(False)
-        self.tabs.addTab(self.swarm, self.tr("&My part"))
+        for page, title in (
+            (self.swarm, self.tr("&My part")),
+            (self.activity, self.tr("&Activity")),
+            (self.log, self.tr("&Log")),
+            (self.diagnostics, self.tr("Dia&gnostics")),
+        ):
+            self.tabs.addTab(page, title)
         self._lay_out()
         self.pause.pause_wanted.connect(self.pause_wanted)
         self.resume.clicked.connect(self.resume_wanted)
@@ -71,8 +90,8 @@ class DashboardWindow(QWidget):
             self.resize(960, 760)
         self._take_colours()
 
-    def show_view(self, over: Overview, view: DashboardView) -> None:
-        """Draw both."""
+    def show_view(self, over: Overview, view: DashboardView, past: PastView) -> None:
+        """Draw all three."""
         if over.icon is not self._icon:
             self._icon = over.icon
             self._state_icon.setPixmap(icon(over.icon).pixmap(ICON_PX, ICON_PX))
@@ -87,6 +106,9 @@ class DashboardWindow(QWidget):
             button.setVisible(action.visible)
             button.setEnabled(action.enabled)
         self.swarm.show_view(view)
+        self.activity.show_view(past)
+        self.log.show_view(past)
+        self.diagnostics.show_view(past)
 
     def bring_up(self) -> None:
         """Show the window before all others."""
@@ -134,6 +156,7 @@ class DashboardWindow(QWidget):
             self._colours = colours
             self.setStyleSheet(style_sheet(colours) + _sheet(colours))
             self.swarm.set_colours(colours)
+            self.activity.set_colours(colours)
 
 
 def _sheet(colours: Looks) -> str:
@@ -153,6 +176,17 @@ def _sheet(colours: Looks) -> str:
     QFrame#card {{
         background: {colours.page}; border: 1px solid {colours.border}; border-radius: 10px;
     }}
+    QPushButton#choice:checked {{
+        background: {colours.accent}; border-color: {colours.accent}; color: {colours.on_accent};
+    }}
+    QPushButton#choice:focus {{ border: 2px solid {colours.focus}; padding: 5px 13px; }}
+    QPlainTextEdit#log, QListWidget {{
+        background: {colours.page}; border: 1px solid {colours.border}; border-radius: 8px;
+        padding: 6px; color: {colours.text};
+    }}
+    QPlainTextEdit#log:focus, QListWidget:focus {{ border-color: {colours.accent}; }}
+    QListWidget::item {{ padding: 5px 4px; border-radius: 6px; }}
+    QListWidget::item:selected {{ background: {colours.accent}; color: {colours.on_accent}; }}
     QTableWidget {{
         background: {colours.page}; border: none; color: {colours.text};
         gridline-color: {colours.border}; alternate-background-color: {colours.code};

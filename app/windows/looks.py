@@ -30,6 +30,8 @@ class Looks:
     """Around the accent, where it has the keyboard."""
     alarm: str
     """Text that warns."""
+    second: str
+    """The second curve of a plot."""
     warning: str
     warning_border: str
 
@@ -57,6 +59,7 @@ def looks(palette: QPalette) -> Looks:
         accent_hover="#4590e2" if dark else "#185ea8",
         focus="#b9d9ff" if dark else "#0d3f75",
         alarm="#ff9a94" if dark else "#a82020",
+        second="#e0a458" if dark else "#a85d00",
         warning=_mix(page, QColor("#d9534f"), 0.20 if dark else 0.09).name(),
         warning_border=_mix(page, QColor("#d9534f"), 0.55 if dark else 0.40).name(),
     )

@@ -55,7 +55,8 @@ def redact(text: str) -> str:
 
 def log_tail(home: Home, lines: int) -> tuple[str, ...]:
     """The newest lines of the engine's log, redacted; none where there is no log."""
-    return tuple(redact(_tail(home.log_file, MAX_LOG_BYTES)).splitlines()[-lines:])
+    newest = _tail(home.log_file, MAX_LOG_BYTES).splitlines()[-lines:]
+    return tuple(redact("\n".join(newest)).splitlines())
 
 
 def entries(home: Home, version: str, facts: Mapping[str, Any]) -> tuple[DiagnosticsEntry, ...]:

@@ -315,6 +315,28 @@ def test_without_a_tray_a_window_offers_the_same_controls(start_app: StartApp) -
     wait_until(lambda: not alive(engine), 5, "the end of the engine")
 
 
+def test_dashboard_opens_from_the_tray_and_asks_for_what_is_looked_at(start_app: StartApp) -> None:
+    app = start_app()
+    app.wait_for_state("idle")
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the connection")
+    app.choose("d")
+    app.screen.wait_for_window("Shoal dashboard")
+
+    def asked(*wanted: str) -> bool:
+        return app.ask_engine("/fake")["past"][-len(wanted) :] == list(wanted)
+
+    wait_until(lambda: asked("hour"), 8, "the last hour")
+    app.screen.keys("alt+a", "alt+w")
+    wait_until(lambda: asked("week"), 8, "the last week")
+    app.screen.keys("alt+l")
+    wait_until(lambda: asked("log"), 8, "the log")
+    app.screen.keys("alt+g")
+    wait_until(lambda: asked("diagnostics"), 8, "the files of the archive")
+    app.screen.keys("ctrl+w")
+    wait_until(lambda: not app.screen.windows("Shoal dashboard"), 5, "the end of the window")
+    assert app.process.poll() is None
+
+
 def test_engine_that_crashes_is_started_again(start_app: StartApp) -> None:
     app = start_app()
     first = app.engine_pid()

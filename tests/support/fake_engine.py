@@ -19,6 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from engine.core.clock import SystemClock
+from engine.http.past_routes import PastRoutes
 from engine.localapi.running import Home
 from engine.localapi.schema import (
     EngineEvent,
@@ -29,6 +30,7 @@ from engine.localapi.schema import (
     ReadyFile,
 )
 from tests.support.fake_chats import FakeChats
+from tests.support.fake_past import FakePast
 
 ANSWER = (
     "A **shoal** is a group of fish that stay together.\n\n"
@@ -52,7 +54,7 @@ class FakeEngine:
         self.changed = asyncio.Condition()
         self.asked: dict[str, Any] = {
             "pid": os.getpid(), "leases": 0, "pauses": [], "resumes": 0, "quits": 0,
-            "chats": [], "stops": 0, "searches": [],
+            "chats": [], "stops": 0, "searches": [], "past": [],
         }  # fmt: skip
         self.chats = FakeChats(options.answer, options.tokens_per_s, self.asked)
         if options.messages:
@@ -167,6 +169,7 @@ async def serve(options: argparse.Namespace) -> None:
             web.post("/shoal/v1/resume", engine.resume),
             web.post("/shoal/v1/quit", engine.quit),
             *engine.chats.routes(),
+            *PastRoutes(FakePast(engine.asked["past"])).table(),
             web.get("/fake", engine.what_was_asked),
             web.post("/fake", engine.do),
         ]

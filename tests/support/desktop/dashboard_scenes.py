@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +12,29 @@ from PySide6.QtTest import QTest
 
 from app.dashboard_presenters import dashboard_view
 from app.messages import EngineStarting, EngineStopped, StatusArrived
+from app.past_messages import (
+    LogArrived,
+    PreviewArrived,
+    RangeChosen,
+    StatisticsArrived,
+    StatisticsFailed,
+)
+from app.past_presenters import past_view
+from app.plots import LENGTH_S
 from app.presenters import overview
 from app.settings import Settings
 from app.state import AppState
 from app.windows.dashboard import DashboardWindow
 from engine.localapi.running import Home
 from engine.localapi.schema import LinkStatus, PipelineStage, TokenPart
+from engine.localapi.statistics import (
+    DiagnosticsEntry,
+    DiagnosticsPreview,
+    Range,
+    Statistics,
+    StatisticsSample,
+    StatisticsTotals,
+)
 from tests.support.app_states import after, status
 
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
@@ -96,13 +114,90 @@ def scenes() -> dict[str, AppState]:
     }  # fmt: skip
 
 
+def statistics(span: Range = Range.HOUR) -> Statistics:
+    """A history with a lunch break, in which the engine did not run, and a GPU that got warm."""
+    step_s = {Range.HOUR: 10, Range.DAY: 300, Range.WEEK: 1800}[span]
+    count = round(LENGTH_S[span] / step_s)
+    start = NOW.timestamp() - LENGTH_S[span]
+    samples = []
+    for at in range(count):
+        if 0.42 < at / count < 0.5:
+            continue
+        busy = max(0.0, math.sin(at / count * 9)) * (0.8 + 0.2 * math.sin(at * 1.7))
+        samples.append(
+            StatisticsSample(
+                unix_s=int(start + at * step_s), seconds=step_s,
+                tokens_served=round(14 * busy * step_s), tokens_used=(at % 40 < 9) * 4 * step_s,
+                sent_bytes=round(420_000 * busy * step_s),
+                received_bytes=round(310_000 * busy * step_s),
+                ram_bytes=round(1.1e9 + 2e8 * busy), gpu_memory_bytes=round(5.2e9 + 6e8 * busy),
+                gpu_busy_share=0.03 + 0.85 * busy, gpu_c=41 + 24 * busy,
+            )
+        )  # fmt: skip
+    return Statistics(
+        range=span, step_s=step_s, samples=tuple(samples),
+        today=StatisticsTotals(tokens_served=48_213, tokens_used=1_904),
+        all=StatisticsTotals(tokens_served=3_912_044, tokens_used=60_318),
+    )  # fmt: skip
+
+
+LOG = tuple(
+    f"2026-03-04 18:0{at // 12}:{at * 5 % 60:02} INFO {text}"
+    for at, text in enumerate(
+        ("engine.node.run: Shoal 0.1.0 begins", "engine.swarm.peer: …fSelf1 listens on <address>",
+         "engine.node.membership: in swarm reef, 2 other nodes",
+         "engine.node.stage_runner: the stage holds blocks 10–19") * 12
+    )
+)  # fmt: skip
+PREVIEW = DiagnosticsPreview(
+    entries=(
+        DiagnosticsEntry(name="machine.json", about="The system and versions",
+                         text='{\n  "shoal": "0.1.0",\n  "python": "3.12.3"\n}'),
+        DiagnosticsEntry(name="status.json", about="What the engine says of its status",
+                         text='{\n  "state": "serving",\n  "span": [10, 20]\n}'),
+        DiagnosticsEntry(name="engine.log", about="The log", text="\n".join(LOG)),
+    )
+)  # fmt: skip
+
+
+def past_scenes() -> dict[str, tuple[int, AppState]]:
+    """States of the other pages, with the page."""
+    here = in_swarm()
+    away = after(EngineStarting(), EngineStopped("It ended."))
+    no_gpu = statistics().model_copy(
+        update={
+            "samples": tuple(
+                one.model_copy(
+                    update={"gpu_memory_bytes": None, "gpu_busy_share": None, "gpu_c": None}
+                )
+                for one in statistics().samples
+            )
+        }
+    )
+    return {
+        "hour": (1, after(StatisticsArrived(statistics()), start=here)),
+        "week": (
+            1,
+            after(RangeChosen(Range.WEEK), StatisticsArrived(statistics(Range.WEEK)), start=here),
+        ),
+        "no-gpu": (1, after(StatisticsArrived(no_gpu), start=here)),
+        "asking": (1, here),
+        "no-history": (1, after(StatisticsFailed("The engine does not answer."), start=away)),
+        "log": (2, after(LogArrived(LOG), start=here)),
+        "diagnostics": (3, after(PreviewArrived(PREVIEW), start=here)),
+    }
+
+
 def dashboard_pictures(folder: Path, colours: str) -> None:
     """Draw every scene into `folder`."""
-    for scene, state in scenes().items():
+    every = {name: (0, state) for name, state in scenes().items()} | past_scenes()
+    for scene, (page, state) in every.items():
         with tempfile.TemporaryDirectory() as home:
-            window = DashboardWindow(Settings(Home.under(Path(home))))
+            window = DashboardWindow(Settings(Home.under(Path(home))), Path(home))
             over = overview(state, NOW, str)
-            window.show_view(over, dashboard_view(state, over, str))
+            past = past_view(state, NOW, str)
+            window.show_view(over, dashboard_view(state, over, str), past)
+            window.tabs.setCurrentIndex(page)
             window.bring_up()
             QTest.qWait(150)
             window.grab().save(str(folder / f"dashboard-{scene}-{colours}.png"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +35,7 @@ from app.chat_messages import (
 from app.engine_link.api import Api
 from app.engine_link.chats import ChatLink
 from app.engine_link.engine import EngineLink
+from app.engine_link.past import PastLink
 from app.messages import (
     CommandDone,
     CommandFailed,
@@ -40,6 +43,7 @@ from app.messages import (
     Message,
     StatusArrived,
 )
+from app.past_messages import LogArrived, PreviewArrived, StatisticsArrived, StatisticsFailed
 from engine.core.clock import SystemClock
 from engine.localapi.chats import (
     AnswerRequest,
@@ -51,6 +55,7 @@ from engine.localapi.chats import (
 )
 from engine.localapi.running import Home, find_running, read_token
 from engine.localapi.schema import PauseRequest, ReadyFile
+from engine.localapi.statistics import Range
 from tests.support.desktop.screen import wait_until
 from tests.support.fake_engine import ANSWER
 
@@ -91,10 +96,12 @@ class Heard:
         api = Api()
         self.link = EngineLink(api)
         self.chats = ChatLink(api, SystemClock(), self.link)
+        self.past = PastLink(api, self.link)
         api.setParent(self.link)
         self.messages: list[Message] = []
         self.link.message.connect(self.messages.append)
         self.chats.message.connect(self.messages.append)
+        self.past.message.connect(self.messages.append)
 
     def ask(self, wanted: AnswerRequest, chat: int | None = None) -> None:
         self.chats.ask(chat, ChatSettings(), wanted)
@@ -279,3 +286,22 @@ def test_orders_without_an_engine_fail_at_once(heard: Heard) -> None:
     for kind in (CommandFailed, AnswerLost, ChatNotOpened, ChatRefused):
         assert len(heard.all(kind)) == 1
     assert not heard.link.quit_engine()
+
+
+def test_history_log_and_diagnostics_arrive(heard: Heard, engine: Engine, qtbot: QtBot) -> None:
+    heard.past.statistics(Range.HOUR)
+    heard.wait(StatisticsFailed)  # no engine yet
+    heard.link.open(engine.ready)
+    heard.wait(StatusArrived)
+    heard.past.statistics(Range.WEEK)
+    assert heard.wait(StatisticsArrived).statistics.range is Range.WEEK
+    heard.past.log()
+    assert heard.wait(LogArrived).lines == ("Shoal begins", "Shoal serves")
+    heard.past.preview()
+    files = heard.wait(PreviewArrived).preview.entries
+    assert [entry.name for entry in files] == ["machine.json", "engine.log"]
+    saved: list[bytes] = []
+    heard.past.archive(saved.append)
+    qtbot.waitUntil(lambda: bool(saved), timeout=8000)
+    with zipfile.ZipFile(io.BytesIO(saved[0])) as packed:
+        assert packed.read("shoal-diagnostics/engine.log") == b"Shoal begins"

@@ -11,14 +11,24 @@ from pytestqt.qtbot import QtBot
 
 from app.dashboard_presenters import dashboard_view
 from app.messages import EngineStarting, EngineStopped
+from app.past_messages import ArchiveTold, LogArrived, PreviewArrived, StatisticsArrived
+from app.past_presenters import past_view
 from app.presenters import overview
 from app.settings import Settings
 from app.state import AppState
 from app.windows.dashboard import DashboardWindow
 from engine.localapi.running import Home
 from engine.localapi.schema import PauseRequest
+from engine.localapi.statistics import Range
 from tests.support.app_states import after
-from tests.support.desktop.dashboard_scenes import in_swarm, scenes
+from tests.support.desktop.dashboard_scenes import (
+    LOG,
+    PREVIEW,
+    in_swarm,
+    past_scenes,
+    scenes,
+    statistics,
+)
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
@@ -27,7 +37,7 @@ NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 
 @pytest.fixture
 def window(qtbot: QtBot, tmp_path: Path) -> DashboardWindow:
-    window = DashboardWindow(Settings(Home.under(tmp_path)))
+    window = DashboardWindow(Settings(Home.under(tmp_path)), tmp_path)
     qtbot.addWidget(window)
     show(window, in_swarm())
     window.bring_up()
@@ -36,7 +46,7 @@ def window(qtbot: QtBot, tmp_path: Path) -> DashboardWindow:
 
 def show(window: DashboardWindow, state: AppState) -> None:
     over = overview(state, NOW, str)
-    window.show_view(over, dashboard_view(state, over, str))
+    window.show_view(over, dashboard_view(state, over, str), past_view(state, NOW, str))
 
 
 def texts(window: QWidget) -> str:
@@ -90,6 +100,10 @@ def test_labels_are_never_cut(window: DashboardWindow, qtbot: QtBot) -> None:
     for state in scenes().values():
         show(window, state)
         qtbot.waitUntil(nothing_is_cut)
+    for page, state in past_scenes().values():
+        window.tabs.setCurrentIndex(page)
+        show(window, state)
+        qtbot.waitUntil(nothing_is_cut)
 
 
 def test_facts_are_gone_while_the_engine_is_not_running(window: DashboardWindow) -> None:
@@ -124,14 +138,78 @@ def test_every_control_has_a_name_and_is_reached_by_keyboard(window: DashboardWi
     assert window.swarm.picture.accessibleDescription().startswith("1. …kEr8wq, Blocks 0–9")
 
 
+def test_totals_take_the_place_of_the_counts_since_the_start(window: DashboardWindow) -> None:
+    assert "Served since the start" in texts(window)
+    show(window, after(StatisticsArrived(statistics()), start=in_swarm()))
+    shown = texts(window)
+    assert "Served today\n48,213 tokens\nServed in all\n3,912,044 tokens" in shown
+    assert "since the start" not in shown
+
+
+def test_activity_has_six_plots_for_the_chosen_time(window: DashboardWindow, qtbot: QtBot) -> None:
+    window.tabs.setCurrentWidget(window.activity)
+    show(window, past_scenes()["week"][1])
+    assert window.activity.ranges[Range.WEEK].isChecked()
+    drawn = [one for one in window.activity.plots if one.isVisible()]
+    assert [one.accessibleName() for one in drawn] == [
+        "Tokens", "Network", "GPU memory", "Memory of Shoal", "GPU load", "GPU temperature"
+    ]  # fmt: skip
+    with qtbot.waitSignal(window.activity.range_chosen) as told:
+        qtbot.mouseClick(window.activity.ranges[Range.DAY], Qt.MouseButton.LeftButton)
+    assert told.args == [Range.DAY]
+
+
+def test_page_without_history_says_why(window: DashboardWindow) -> None:
+    window.tabs.setCurrentWidget(window.activity)
+    show(window, in_swarm())
+    assert "Asking the engine…" in texts(window)
+    show(window, past_scenes()["no-history"][1])
+    assert "The engine does not answer." in texts(window)
+    assert not any(one.isVisible() for one in window.activity.plots)
+
+
+def test_log_follows_its_end_but_not_while_somebody_reads(window: DashboardWindow) -> None:
+    window.tabs.setCurrentWidget(window.log)
+    show(window, after(LogArrived(LOG), start=in_swarm()))
+    bar = window.log.text.verticalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    bar.setValue(3)
+    show(window, after(LogArrived((*LOG, "and on")), start=in_swarm()))
+    assert bar.value() == 3
+    bar.setValue(bar.maximum())
+    show(window, after(LogArrived((*LOG, "and on", "and on")), start=in_swarm()))
+    assert bar.value() == bar.maximum()
+
+
+def test_diagnostics_show_every_file_before_they_are_saved(
+    window: DashboardWindow, qtbot: QtBot
+) -> None:
+    page = window.diagnostics
+    window.tabs.setCurrentWidget(page)
+    show(window, in_swarm())
+    assert not page.save.isEnabled()
+    show(window, after(PreviewArrived(PREVIEW), start=in_swarm()))
+    names = [page.files.item(at).text().split(",")[0] for at in range(page.files.count())]
+    assert names == ["machine.json", "status.json", "engine.log"]
+    for at, entry in enumerate(PREVIEW.entries):
+        page.files.setCurrentRow(at)
+        assert page.text.toPlainText() == entry.text
+    with qtbot.waitSignal(page.save_wanted):
+        qtbot.mouseClick(page.save, Qt.MouseButton.LeftButton)
+    told = after(PreviewArrived(PREVIEW), ArchiveTold("Saved as /x.zip."), start=in_swarm())
+    show(window, told)
+    assert "Saved as /x.zip." in texts(window)
+    assert page.files.currentRow() == 2
+
+
 def test_place_of_the_window_is_remembered(qtbot: QtBot, tmp_path: Path) -> None:
     settings = Settings(Home.under(tmp_path))
-    first = DashboardWindow(settings)
+    first = DashboardWindow(settings, tmp_path)
     qtbot.addWidget(first)
     first.resize(711, 507)
     first.show()
     with qtbot.waitSignal(first.closed):
         first.close()
-    second = DashboardWindow(settings)
+    second = DashboardWindow(settings, tmp_path)
     qtbot.addWidget(second)
     assert (second.width(), second.height()) == (711, 507)
