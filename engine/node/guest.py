@@ -73,7 +73,8 @@ class Guest:
                     _logger.exception("could not look whether to yield")
                 await asyncio.sleep(EVERY_S)
         finally:
-            self._thread.shutdown(wait=False, cancel_futures=True)
+            self._thread.submit(self._reader.close)  # after a reading that may still run
+            self._thread.shutdown(wait=False)
 
     async def _look(self) -> None:
         facts = self._facts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections import defaultdict
@@ -25,6 +26,8 @@ class GpuProbe:
 
     def __init__(self, uuid: str) -> None:
         self._uuid = bare(uuid)
+        self._is_open = False
+        """NVML is: to open it takes longer than a reading, and holds nothing of the GPU."""
         self._seen_us = 0
         """The newest sample of the last reading; the driver keeps them for some seconds."""
 
@@ -35,17 +38,22 @@ class GpuProbe:
             worker_pid: Our process that computes there, if there is one now.
         """
         try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError:
-            return None
-        try:
+            if not self._is_open:
+                pynvml.nvmlInit()
+                self._is_open = True
             handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{self._uuid}")
             return self._read(handle, worker_pid)
         except pynvml.NVMLError as error:
             _logger.debug("the GPU's driver does not say: %s", error)
+            self.close()  # a driver that was replaced must be opened anew
             return None
-        finally:
-            pynvml.nvmlShutdown()
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        if self._is_open:
+            self._is_open = False
+            with contextlib.suppress(pynvml.NVMLError):  # the driver is gone already
+                pynvml.nvmlShutdown()
 
     def _read(self, handle: Any, worker_pid: int | None) -> GpuReading:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)

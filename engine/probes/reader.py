@@ -57,3 +57,9 @@ class Reader:
             gpu=None if self._gpu is None else self._gpu.read(worker_pid),
             user_idle_s=senses.user_idle_s() if in_swarm and rules.user_idle_s else None,
         )
+
+    def close(self) -> None:
+        """Let go of everything that is asked."""
+        self._senses.close()
+        if self._gpu is not None:
+            self._gpu.close()
