@@ -98,7 +98,11 @@ class ChatWindow(QWidget):
         self._live.setAccessibleDescription(view.path)
         self.header.setToolTip(view.path)
         _set_text(self._context, view.context_line)
-        self._context.setObjectName("alarm" if view.context_is_full else "muted")
+        look = "alarm" if view.context_is_full else "muted"
+        if self._context.objectName() != look:
+            self._context.setObjectName(look)
+            self._context.style().unpolish(self._context)
+            self._context.style().polish(self._context)
         _set_text(self._who_reads, view.welcome)
         empty = not view.turns and not view.opening
         self._pages.setCurrentIndex(0 if empty else 1)

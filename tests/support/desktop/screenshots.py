@@ -55,6 +55,8 @@ from tests.support.app_states import after, answer, begun, info, question
 from tests.support.desktop.dashboard_scenes import dashboard_pictures
 
 README_PICTURE = Path(__file__).parents[3] / "resources" / "screenshots" / "chat.png"
+SETTLE_MS = 600
+"""Cards are built one after the other, and colours of code come from beside."""
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 DARK = {
     QPalette.ColorRole.Window: "#202124",
@@ -186,7 +188,8 @@ def scenes() -> dict[str, AppState]:
     no_route = "No node holds blocks 20–29 at the moment. Wait for one to join, then press Retry."
     last = page().messages[-1]
     streaming = AnswerBegun(1, None, last.model_copy(update={"ending": None}))
-    growing = tuple(AnswerGrew(1, " word", 84 + at, at / 14.2) for at in range(1, 4))
+    more = (" zigzags", " from", " side", " to", " side")
+    growing = tuple(AnswerGrew(1, word, 85 + at, at / 14.2) for at, word in enumerate(more))
     failed = last.model_copy(update={"ending": Ending.FAILED, "failure": no_route})
     stopped = EngineStopped(
         "It ended 5 times in a row. The worker has no memory left; close other programs. "
@@ -222,7 +225,7 @@ def use_palette(colours: dict[QPalette.ColorRole, str]) -> None:
 
 def settle() -> None:
     """Let timers and layouts come to rest."""
-    QTest.qWait(150)
+    QTest.qWait(SETTLE_MS)
 
 
 def chat_picture(

@@ -27,6 +27,7 @@ from app.chat_messages import (
     ChatOpened,
     ChatOpening,
     ChatsListed,
+    DraftCounted,
     PresetsListed,
 )
 from app.chat_presenters import chat_view, sidebar_view
@@ -240,6 +241,18 @@ def test_text_files_are_attached_and_others_refused(
     away = next(b for b in buttons(chat) if b.accessibleName() == "Do not attach eel.txt")
     qtbot.mouseClick(away, Qt.MouseButton.LeftButton)
     assert chat.window.composer.files.files == ()
+
+
+def test_context_that_is_too_full_is_told_in_another_colour(chat: Shown) -> None:
+    def colour() -> str:
+        label = next(one for one in chat.window.findChildren(QLabel) if "tokens" in one.text())
+        return label.palette().color(label.foregroundRole()).name()
+
+    chat.hear(DraftCounted(100, 8192))
+    assert "100 of 8,192 tokens" in texts(chat)
+    calm = colour()
+    chat.hear(DraftCounted(9000, 8192))
+    assert colour() != calm
 
 
 def test_settings_are_told_when_the_hand_rests_and_unticked_ones_not_at_all(
