@@ -137,11 +137,11 @@ def _reach(status: EngineStatus, tr: Tr) -> Facts:
     )
     facts = [(tr("Swarm"), f"{status.swarm} ({kind}), {nodes}")]
     if status.reachability is not None:
-        facts.append((tr("Who can reach me"), _reach_words(status, status.reachability, tr)))
+        facts.append((tr("Reached by"), _reach_words(status, status.reachability, tr)))
     if status.relays_for_others:
         facts.append((tr("Relaying"), tr("yes, for nodes that accept no connections themselves")))
     if status.peer_id is not None:
-        facts.append((tr("My name there"), f"…{short(PeerId(status.peer_id))}"))
+        facts.append((tr("My name"), f"…{short(PeerId(status.peer_id))}"))
     return tuple(facts)
 
 

@@ -192,6 +192,7 @@ def _sheet(colours: Looks) -> str:
         gridline-color: {colours.border}; alternate-background-color: {colours.code};
         selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
     }}
+    QTableWidget::item {{ padding: 0 4px; }}
     QHeaderView, QHeaderView::section {{
         background: {colours.page}; color: {colours.muted}; border: none; padding: 0 4px;
     }}

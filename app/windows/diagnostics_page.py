@@ -19,6 +19,8 @@ from app.past_presenters import PastView, sizes_of
 from engine.localapi.statistics import DiagnosticsEntry
 
 MARGIN_PX = 16
+MAX_SHOWN_CHARS = 200_000
+"""More would hold up the window for a tenth of a second."""
 
 
 class DiagnosticsPage(QWidget):
@@ -76,7 +78,11 @@ class DiagnosticsPage(QWidget):
         self.files.setCurrentRow(min(row, len(view.entries) - 1))
 
     def _show_file(self, row: int) -> None:
-        self.text.setPlainText(self._entries[row].text if 0 <= row < len(self._entries) else "")
+        text = self._entries[row].text if 0 <= row < len(self._entries) else ""
+        if len(text) > MAX_SHOWN_CHARS:
+            newest = text[-MAX_SHOWN_CHARS:].partition("\n")[2]
+            text = f"{self.tr('The newest lines; the archive holds all of them.')}\n\n{newest}"
+        self.text.setPlainText(text)
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

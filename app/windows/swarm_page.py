@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QGridLayout,
+    QHBoxLayout,
     QHeaderView,
     QLabel,
     QScrollArea,
@@ -89,13 +90,10 @@ class SwarmPage(QScrollArea):
         page = QWidget()
         page.setObjectName("page")
         self.setWidget(page)
-        numbers = QGridLayout()
+        numbers = QHBoxLayout()
         numbers.setSpacing(12)
-        numbers.addWidget(self._held, 0, 0, 2, 1)
-        numbers.addWidget(self._tokens, 0, 1)
-        numbers.addWidget(self._reach, 1, 1)
-        for column in range(2):
-            numbers.setColumnStretch(column, 1)
+        for part, stretch in ((self._held, 5), (self._tokens, 4), (self._reach, 5)):
+            numbers.addWidget(part, stretch)
         whole = QVBoxLayout(page)
         whole.setContentsMargins(MARGIN_PX, MARGIN_PX, MARGIN_PX, MARGIN_PX)
         whole.setSpacing(12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def scenes() -> dict[str, AppState]:
         PipelineStage(peer=PEERS[1], start=10, end=20, is_self=True),
     )
     return {
-        "swarm": in_swarm(),
+        "swarm": after(StatisticsArrived(statistics()), start=in_swarm()),
         "many": in_swarm(stages=9, beside=14),
         "gap": in_swarm(
             state="idle", plan=(), token_parts=(), bottleneck="", spares=gap, links=(),
@@ -188,10 +189,12 @@ def past_scenes() -> dict[str, tuple[int, AppState]]:
     }
 
 
-def dashboard_pictures(folder: Path, colours: str) -> None:
-    """Draw every scene into `folder`."""
+def dashboard_pictures(folder: Path, colours: str, *, only: Collection[str] = ()) -> None:
+    """Draw every scene, or only some, into `folder`."""
     every = {name: (0, state) for name, state in scenes().items()} | past_scenes()
     for scene, (page, state) in every.items():
+        if only and scene not in only:
+            continue
         with tempfile.TemporaryDirectory() as home:
             window = DashboardWindow(Settings(Home.under(Path(home))), Path(home))
             over = overview(state, NOW, str)

@@ -282,6 +282,9 @@ def main() -> None:
         use_palette(LIGHT)
         README_PICTURE.parent.mkdir(parents=True, exist_ok=True)
         chat_picture(scenes()["conversation"], README_PICTURE)
+        for name, colours in (("light", LIGHT), ("dark", DARK)):
+            use_palette(colours)
+            dashboard_pictures(README_PICTURE.parent, name, only=("swarm", "hour"))
         return
     options.all.mkdir(parents=True, exist_ok=True)
     for name, colours in (("light", LIGHT), ("dark", DARK)):

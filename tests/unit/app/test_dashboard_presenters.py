@@ -61,13 +61,13 @@ def test_node_without_blocks_says_so_and_gives_no_reason_for_them() -> None:
 def test_who_can_reach_me_is_one_sentence(fields: dict[str, Any], words: str) -> None:
     reach = dict(told(swarm="reef", private=True, peers=1, **fields).reach)
     assert reach["Swarm"] == "reef (private), 1 other node"
-    assert reach["Who can reach me"].startswith(words)
+    assert reach["Reached by"].startswith(words)
 
 
 def test_advice_is_given_where_connections_do_not_come_in() -> None:
     for reach, advised in (("direct", False), ("relayed", True), ("outbound_only", True)):
         facts = dict(told(swarm="reef", reachability=reach, relays=1).reach)
-        assert ("router" in facts["Who can reach me"]) is advised
+        assert ("router" in facts["Reached by"]) is advised
 
 
 def test_links_are_told_with_units_and_what_is_not_known() -> None:

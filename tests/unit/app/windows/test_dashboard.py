@@ -202,6 +202,18 @@ def test_diagnostics_show_every_file_before_they_are_saved(
     assert page.files.currentRow() == 2
 
 
+def test_long_file_is_shown_from_its_newest_lines_on(window: DashboardWindow) -> None:
+    lines = [f"line {at}" for at in range(100_000)]
+    entry = PREVIEW.entries[2].model_copy(update={"text": "\n".join(lines)})
+    preview = PREVIEW.model_copy(update={"entries": (entry,)})
+    show(window, after(PreviewArrived(preview), start=in_swarm()))
+    told, _, newest = window.diagnostics.text.toPlainText().partition("\n\n")
+    assert told == "The newest lines; the archive holds all of them."
+    shown = newest.splitlines()
+    assert shown == lines[-len(shown) :]
+    assert len(shown) > 1000
+
+
 def test_place_of_the_window_is_remembered(qtbot: QtBot, tmp_path: Path) -> None:
     settings = Settings(Home.under(tmp_path))
     first = DashboardWindow(settings, tmp_path)
