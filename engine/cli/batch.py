@@ -117,6 +117,7 @@ def _pause(client: ApiClient, job: JobInfo) -> None:
         client.call("POST", f"{_JOBS}/{job.id}/pause")
     except EngineError as error:  # it has just ended, or is still reading its input
         say(printable(str(error)))
+        return
     say("Paused; the same command goes on, and so does `shoal batch resume`.")
 
 
@@ -136,11 +137,15 @@ def _tell_end(job: JobInfo, output: Path) -> int:
     if job.state is not JobState.COMPLETED:
         raise EngineError(job.reason or f"The batch is {job.state.value}.")
     say(
-        f"{job.done_rows} answers in {output}"
-        + (f", and {job.failed_rows} errors" if job.failed_rows else "")
+        f"{_count(job.done_rows, 'answer')} in {output}"
+        + (f", and {_count(job.failed_rows, 'error')}" if job.failed_rows else "")
         + "."
     )
     return 0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _progress(job: JobInfo) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def test_bad_rows_are_told_with_their_lines_and_nothing_is_asked(backend, tmp_pa
     assert "1 of 2 rows cannot be asked, so nothing was" in told
     assert backend.seen == []
     assert main([*words, "--skip-bad-rows"]) == 0
-    assert "1 answers in" in capsys.readouterr().err
+    assert "1 answer in" in capsys.readouterr().err
     source.write_text('"Hello"\n"There"\n')
     assert main([*words]) == 1
     assert "exists already" in capsys.readouterr().err
