@@ -1,4 +1,4 @@
-"""`python -m app [--engine-command COMMAND] [-- ARGUMENTS OF THE ENGINE]`."""
+"""`python -m app [--engine-command COMMAND] [INVITE] [-- ARGUMENTS OF THE ENGINE]`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from engine.localapi.running import Home
+
+LONGEST_INVITE = 8192
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,19 +31,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="COMMAND",
         help="how to start an engine (default: this Python with `-m engine engine`)",
     )
+    parser.add_argument(
+        "invite", nargs="?", metavar="INVITE", help="shoal://… or a .shoal file: offer to join"
+    )
     options = parser.parse_args(own)
+    invite = "" if options.invite is None else _invite(options.invite)
+    if invite is None:
+        return _fail(
+            f"{options.invite[:200]} is neither an invite (shoal://…) nor a .shoal file.", 2
+        )
     if problem := _missing():
         return _fail(problem)
     command = (
         shlex.split(options.engine_command)
         if options.engine_command
-        else [sys.executable, "-m", "engine", "engine", "--parent-pid", str(os.getpid())]
+        else _own_engine(asks_first=not for_engine)
     )
     from app.application import run  # imports Qt, whose absence was to be told first
 
     home = Home.from_environment()
     try:
-        return run(home, [*command, *for_engine])
+        return run(home, [*command, *for_engine], invite)
     except TimeoutError:
         return _fail("Another Shoal runs but does not answer; end it, then start Shoal again.")
     except OSError as error:
@@ -48,6 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"Shoal cannot write to {home.state_dir} ({error.strerror}); "
             "free space or correct the folder's rights."
         )
+
+
+def _own_engine(*, asks_first: bool) -> list[str]:
+    """How to start this Python's engine; without orders for it, it waits for the first steps."""
+    command = [sys.executable, "-m", "engine", "engine", "--parent-pid", str(os.getpid())]
+    return [*command, "--await-setup"] if asks_first else command
 
 
 def _missing() -> str:
@@ -62,9 +79,22 @@ def _missing() -> str:
     return ""
 
 
-def _fail(problem: str) -> int:
+def _invite(text_or_file: str) -> str | None:
+    """The invite itself; None if it is none."""
+    text = text_or_file.strip()
+    if not text.startswith("shoal://"):
+        try:
+            with Path(text_or_file).open("rb") as file:
+                text = file.read(LONGEST_INVITE).decode().strip()
+        except (OSError, UnicodeDecodeError, ValueError):
+            return None
+    is_one_line = len(text.split()) == 1 and len(text) <= LONGEST_INVITE
+    return text if text.startswith("shoal://") and is_one_line else None
+
+
+def _fail(problem: str, code: int = 1) -> int:
     sys.stderr.write(f"shoal: {problem}\n")
-    return 1
+    return code
 
 
 if __name__ == "__main__":

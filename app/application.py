@@ -20,10 +20,12 @@ from app.engine_link.chats import ChatLink
 from app.engine_link.engine import EngineLink
 from app.engine_link.models import ModelLink
 from app.engine_link.past import PastLink
+from app.engine_link.setup import SetupLink
 from app.engine_process import EngineProcess
 from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
 from app.presenters import Icon, overview
-from app.settings import Settings
+from app.settings import Settings, Theme
+from app.setup_messages import InviteGiven
 from app.single_instance import SingleInstance
 from app.state import AppState
 from app.store import Store
@@ -31,6 +33,8 @@ from app.tray import Tray
 from app.windows.home import HomeWindow, on_gnome
 from app.wiring.chat import ChatWiring
 from app.wiring.dashboard import DashboardWiring
+from app.wiring.settings import SettingsWiring, take_theme
+from app.wiring.setup import SetupWiring
 from engine.core.clock import SystemClock
 from engine.localapi.running import Home
 from engine.localapi.schema import ReadyFile
@@ -71,6 +75,9 @@ class Application(QObject):
         self._dashboard = DashboardWiring(
             self._store, PastLink(api, self), home, self._settings, self
         )
+        setup = SetupLink(api, self)
+        self._setup = SetupWiring(self._store, setup, self)
+        self._wishes = SettingsWiring(self._store, setup, self._settings, home, self)
         self._process = EngineProcess(home, engine_command, self)
         self._tray = Tray(self)
         self._draw_soon = QTimer(self, singleShot=True, interval=DRAW_AFTER_MS)
@@ -81,6 +88,7 @@ class Application(QObject):
         self._process.ready.connect(self._on_engine_ready)
         self._process.ended.connect(self._on_engine_ended)
         instance.raised.connect(self._raise_window)
+        instance.opened.connect(self.open_invite)
         self._join_controls(self._tray)
         self._chat.resume_wanted.connect(self._link.resume)
         self._chat.start_wanted.connect(self._process.start)
@@ -89,8 +97,16 @@ class Application(QObject):
         self._dashboard.resume_wanted.connect(self._link.resume)
         self._dashboard.start_wanted.connect(self._process.start)
         self._dashboard.closed.connect(self._on_window_closed)
+        self._setup.chat_wanted.connect(self._open_chat)
+        self._setup.closed.connect(self._on_window_closed)
+        self._wishes.closed.connect(self._on_window_closed)
         self._refresh = QTimer(self, interval=int(CLOCK_REFRESH_S * 1000))
         self._refresh.timeout.connect(lambda: self._draw(self._store.state))
+
+    @property
+    def theme(self) -> Theme:
+        """Light or dark, as the person wants it."""
+        return self._settings.theme
 
     def start(self) -> None:
         """Show ourselves, then see to the engine."""
@@ -157,14 +173,27 @@ class Application(QObject):
         else:
             self._open_home()
 
+    def open_invite(self, text: str) -> None:
+        """Offer to join the swarm of an invite; nothing happens before the person agrees."""
+        self._store.dispatch(InviteGiven(text))
+        if self._setup.is_wanted:
+            self._setup.bring_up()
+
     def _open_chat(self) -> None:
         if self._store.state.quitting:
             return
-        self._chat.bring_up()
+        if self._setup.is_wanted:
+            self._setup.bring_up()
+        else:
+            self._chat.bring_up()
 
     def _open_dashboard(self) -> None:
         if not self._store.state.quitting:
             self._dashboard.bring_up()
+
+    def _open_settings(self) -> None:
+        if not self._store.state.quitting:
+            self._wishes.bring_up()
 
     def _open_home(self) -> None:
         if self._home is None:
@@ -180,16 +209,24 @@ class Application(QObject):
         controls.start_wanted.connect(self._process.start)
         controls.chat_wanted.connect(self._open_chat)
         controls.dashboard_wanted.connect(self._open_dashboard)
+        controls.settings_wanted.connect(self._open_settings)
         controls.quit_wanted.connect(self.quit)
 
     def _windows(self) -> list[QWidget]:
         """The windows that exist."""
-        every = (self._chat.window, self._dashboard.window, self._home)
+        every = (
+            self._setup.window,
+            self._wishes.window,
+            self._chat.window,
+            self._dashboard.window,
+            self._home,
+        )
         return [window for window in every if window is not None]
 
     def _on_window_closed(self) -> None:
-        """Without a tray, the last closed window leaves nothing to reach us by."""
-        if not self._has_tray and not any(window.isVisible() for window in self._windows()):
+        """Without a tray, or a wish to stay there, the last closed window is the end."""
+        stays = self._has_tray and self._settings.stays_in_tray
+        if not stays and not any(window.isVisible() for window in self._windows()):
             self.quit()
 
 
@@ -211,8 +248,13 @@ class SignalWatch(QObject):
         self._notifier.activated.connect(lambda *_: self._reader.recv(64))
 
 
-def run(home: Home, engine_command: Sequence[str]) -> int:
+def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     """Run until the person quits.
+
+    Args:
+        home: Whose engine we show.
+        engine_command: How to start one.
+        invite: To be offered to the person, `shoal://…`; may be empty.
 
     Returns:
         Exit code: 0, also when another app of `home` was raised instead.
@@ -229,11 +271,14 @@ def run(home: Home, engine_command: Sequence[str]) -> int:
     if qt.style().name() == "windowsvista":  # it ignores the dark palette
         qt.setStyle("Fusion")
     instance = SingleInstance(home)
-    if not instance.claim():
+    if not instance.claim(invite):
         return 0
     application = Application(home, engine_command, instance)
+    take_theme(application.theme)
     watch = SignalWatch(application)
     application.start()
+    if invite:
+        application.open_invite(invite)
     code = qt.exec()
     watch.deleteLater()
     return code

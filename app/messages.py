@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from app.chat_messages import ChatMessage
 from app.past_messages import PastMessage
+from app.setup_messages import SetupMessage
 from engine.localapi.schema import EngineStatus
 
 
@@ -93,4 +94,5 @@ Message = (
     | QuitAsked
     | ChatMessage
     | PastMessage
+    | SetupMessage
 )

@@ -68,6 +68,7 @@ class Overview:
     start: Action
     chat: Action
     dashboard: Action
+    settings: Action
     quit: Action
     facts: tuple[tuple[str, str], ...]
     """Labelled numbers for the home window."""
@@ -101,6 +102,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         ),
         chat=Action(tr("&Open chat"), enabled=not state.quitting),
         dashboard=Action(tr("Open &dashboard"), enabled=not state.quitting),
+        settings=Action(tr("&Settings"), enabled=not state.quitting),
         quit=Action(
             tr("&Quit (engine keeps running)") if stays else tr("&Quit Shoal"),
             enabled=not state.quitting,
@@ -111,7 +113,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
 
 def _pauses(status: EngineStatus | None, tr: Tr) -> tuple[PauseChoice, ...]:
     """The ways to pause that make sense now; a pause outranks yielding, so it is offered then too."""
-    if status is None or status.state is EngineState.PAUSED:
+    if status is None or status.state is EngineState.PAUSED or status.awaits_setup:
         return ()
     until_resumed = PauseRequest()
     if status.state is EngineState.DRAINING:
@@ -150,6 +152,8 @@ def state_words(state: AppState, now: datetime, tr: Tr) -> tuple[Icon, str, str]
 
 
 def _status_words(status: EngineStatus, now: datetime, tr: Tr) -> tuple[Icon, str, str]:
+    if status.awaits_setup and status.progress is None:
+        return Icon.IDLE, tr("Not set up yet"), tr("Open Shoal to choose how it begins.")
     match status.state:
         case EngineState.STARTING:
             headline = progress_words(status.progress) if status.progress else tr("Getting ready…")

@@ -15,6 +15,9 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 from engine.localapi.running import Home
 
 RAISE = b"raise\n"
+OPEN = b"open "
+"""Followed by an invite and the end of the line."""
+LONGEST_WISH = 16384
 DONE = b"done\n"
 ANSWER_LIMIT_MS = 1500
 HAND_OVER_LIMIT_S = 8.0
@@ -26,9 +29,11 @@ class SingleInstance(QObject):
 
     Signals:
         raised: Another start wants our windows to be seen.
+        opened: Another start was given this invite.
     """
 
     raised = Signal()
+    opened = Signal(str)
 
     def __init__(self, home: Home, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -43,17 +48,17 @@ class SingleInstance(QObject):
         self._callers: list[QLocalSocket] = []
         self._server.newConnection.connect(self._on_connection)
 
-    def claim(self) -> bool:
+    def claim(self, invite: str = "") -> bool:
         """Become the one app (True), or hand over to the one that is (False).
 
-        Blocks for up to some seconds; call before the event loop and before any window.
+        The one that is, is given the invite too. Blocks for up to some seconds; call before the event loop and before any window.
 
         Raises:
             TimeoutError: Another app holds the lock but does not answer.
         """
         limit_s = time.monotonic() + HAND_OVER_LIMIT_S
         while not self._lock.tryLock(0):
-            if self._hand_over():
+            if self._hand_over(OPEN + invite.encode() + b"\n" if invite else RAISE):
                 return False
             if time.monotonic() > limit_s:
                 raise TimeoutError
@@ -67,12 +72,12 @@ class SingleInstance(QObject):
         self._server.close()
         self._lock.unlock()
 
-    def _hand_over(self) -> bool:
+    def _hand_over(self, wish: bytes) -> bool:
         socket = QLocalSocket()
         socket.connectToServer(self._name)
         if not socket.waitForConnected(ANSWER_LIMIT_MS):
             return False
-        socket.write(RAISE)
+        socket.write(wish)
         socket.waitForBytesWritten(ANSWER_LIMIT_MS)
         return socket.waitForReadyRead(ANSWER_LIMIT_MS) and socket.readAll().data() == DONE
 
@@ -84,10 +89,17 @@ class SingleInstance(QObject):
 
     def _on_wish(self) -> None:
         for caller in self._callers:
-            if caller.canReadLine() and caller.readLine().data() == RAISE:
-                caller.write(DONE)
-                caller.flush()
+            if not caller.canReadLine():
+                continue
+            wish = bytes(caller.readLine(LONGEST_WISH).data())
+            if wish != RAISE and not wish.startswith(OPEN):
+                continue
+            caller.write(DONE)
+            caller.flush()
+            if wish == RAISE:
                 self.raised.emit()
+            else:
+                self.opened.emit(wish.removeprefix(OPEN).decode("utf-8", "replace").strip())
 
     def _forget_the_gone(self) -> None:
         gone = QLocalSocket.LocalSocketState.UnconnectedState

@@ -35,6 +35,21 @@ from app.past_messages import (
     StatisticsFailed,
 )
 from app.past_state import Past, apply_to_past
+from app.setup_messages import (
+    ChangeAsked,
+    ChangeDone,
+    ChangeFailed,
+    InviteGiven,
+    KeptModelsArrived,
+    MachineMeasured,
+    MeasuringBegan,
+    MeasuringFailed,
+    PlanArrived,
+    PlanFailed,
+    SettingsArrived,
+    SwarmArrived,
+)
+from app.setup_state import Setup, apply_to_setup
 from engine.localapi.schema import EngineStatus
 
 
@@ -77,6 +92,7 @@ class AppState:
     quitting: bool = False
     chats: Chats = field(default_factory=Chats)
     past: Past = field(default_factory=Past)
+    setup: Setup = field(default_factory=Setup)
 
 
 def apply(state: AppState, message: Message) -> AppState:
@@ -122,6 +138,21 @@ def apply(state: AppState, message: Message) -> AppState:
             | ArchiveTold()
         ):
             return replace(state, past=apply_to_past(state.past, message))
+        case (
+            InviteGiven()
+            | MeasuringBegan()
+            | MachineMeasured()
+            | MeasuringFailed()
+            | PlanArrived()
+            | PlanFailed()
+            | ChangeAsked()
+            | ChangeDone()
+            | ChangeFailed()
+            | SwarmArrived()
+            | SettingsArrived()
+            | KeptModelsArrived()
+        ):
+            return replace(state, setup=apply_to_setup(state.setup, message))
         case _:
             return replace(state, chats=apply_to_chats(state.chats, message))
 

@@ -24,6 +24,7 @@ class Tray(QObject):
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
         dashboard_wanted: Open the dashboard.
+        settings_wanted: Open the settings.
         quit_wanted: End Shoal.
     """
 
@@ -32,6 +33,7 @@ class Tray(QObject):
     start_wanted = Signal()
     chat_wanted = Signal()
     dashboard_wanted = Signal()
+    settings_wanted = Signal()
     quit_wanted = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -49,6 +51,7 @@ class Tray(QObject):
         self._below_pauses = self.menu.addSeparator()
         self._chat = self._entry(self.chat_wanted)
         self._dashboard = self._entry(self.dashboard_wanted)
+        self._settings = self._entry(self.settings_wanted)
         self.menu.addSeparator()
         self._quit = self._entry(self.quit_wanted)
         self._icon = QSystemTrayIcon(self)
@@ -76,6 +79,7 @@ class Tray(QObject):
             (self._resume, view.resume),
             (self._chat, view.chat),
             (self._dashboard, view.dashboard),
+            (self._settings, view.settings),
             (self._quit, view.quit),
         ):
             _draw(entry, action)

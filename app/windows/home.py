@@ -43,6 +43,7 @@ class HomeWindow(QWidget):
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
         dashboard_wanted: Open the dashboard.
+        settings_wanted: Open the settings.
         quit_wanted: End Shoal.
         closed: The window was closed.
     """
@@ -52,6 +53,7 @@ class HomeWindow(QWidget):
     start_wanted = Signal()
     chat_wanted = Signal()
     dashboard_wanted = Signal()
+    settings_wanted = Signal()
     quit_wanted = Signal()
     closed = Signal()
 
@@ -70,7 +72,9 @@ class HomeWindow(QWidget):
         self._detail.setObjectName("hint")
         self.chat = QPushButton()
         self.chat.setObjectName("primary")
-        self.dashboard, self.resume, self.start, self.quit = (QPushButton() for _ in range(4))
+        self.dashboard, self.settings, self.resume, self.start, self.quit = (
+            QPushButton() for _ in range(5)
+        )
         self.pause = PauseButton()
         self._note = self._build_note(on_gnome=on_gnome)
         self._grid = QGridLayout()
@@ -78,6 +82,7 @@ class HomeWindow(QWidget):
         for button, wanted in (
             (self.chat, self.chat_wanted),
             (self.dashboard, self.dashboard_wanted),
+            (self.settings, self.settings_wanted),
             (self.resume, self.resume_wanted),
             (self.start, self.start_wanted),
             (self.quit, self.quit_wanted),
@@ -97,6 +102,7 @@ class HomeWindow(QWidget):
         for button, action in (
             (self.chat, view.chat),
             (self.dashboard, view.dashboard),
+            (self.settings, view.settings),
             (self.resume, view.resume),
             (self.start, view.start),
             (self.quit, view.quit),
@@ -170,6 +176,7 @@ class HomeWindow(QWidget):
         for button in (self.chat, self.dashboard, self.resume, self.start, self.pause):
             buttons.addWidget(button)
         buttons.addStretch(1)
+        buttons.addWidget(self.settings)
         buttons.addWidget(self.quit)
         line = QFrame()
         line.setObjectName("line")

@@ -108,6 +108,10 @@ def style_sheet(colours: Looks) -> str:
     QWidget#sidebar {{ background: {colours.side}; }}
     QScrollArea#panel {{ background: {colours.side}; border: none; }}
     QScrollArea#transcript, QWidget#column {{ background: {colours.page}; border: none; }}
+    QListWidget#pages {{ background: transparent; border: none; color: {colours.text}; outline: 0; }}
+    QListWidget#pages::item {{ padding: 8px 10px; border-radius: 8px; color: {colours.text}; }}
+    QListWidget#pages::item:selected {{ background: {colours.code}; color: {colours.text}; }}
+    QListWidget#pages::item:selected:focus {{ border: 1px solid {colours.accent}; }}
     QListView#chats {{ background: transparent; border: none; color: {colours.text}; }}
     QLineEdit, QComboBox, QPlainTextEdit#field {{
         background: {colours.page}; border: 1px solid {colours.border}; border-radius: 8px;
@@ -116,7 +120,35 @@ def style_sheet(colours: Looks) -> str:
     }}
     QLineEdit:focus, QComboBox:focus,
     QPlainTextEdit#field:focus {{ border-color: {colours.accent}; }}
-    QCheckBox {{ color: {colours.text}; }}
+    QCheckBox, QRadioButton {{ color: {colours.text}; spacing: 8px; }}
+    QRadioButton::indicator {{
+        width: 14px; height: 14px; border-radius: 8px; border: 1px solid {colours.muted};
+        background: {colours.page};
+    }}
+    QRadioButton::indicator:checked {{
+        width: 6px; height: 6px; border: 5px solid {colours.accent}; background: {colours.on_accent};
+    }}
+    QRadioButton::indicator:focus {{ border-color: {colours.accent}; }}
+    QCheckBox::indicator {{
+        width: 14px; height: 14px; border-radius: 4px; border: 1px solid {colours.muted};
+        background: {colours.page};
+    }}
+    QCheckBox::indicator:checked {{
+        width: 6px; height: 6px; border: 5px solid {colours.accent}; background: {colours.on_accent};
+    }}
+    QCheckBox::indicator:focus {{ border-color: {colours.accent}; }}
+    QRadioButton:focus, QCheckBox:focus {{ text-decoration: underline; }}
+    QSlider::groove:horizontal {{
+        height: 4px; border-radius: 2px; background: {colours.border};
+    }}
+    QSlider::sub-page:horizontal {{ background: {colours.accent}; border-radius: 2px; }}
+    QSlider::handle:horizontal {{
+        width: 14px; margin: -6px 0; border-radius: 8px; border: 1px solid {colours.muted};
+        background: {colours.page};
+    }}
+    QSlider::handle:horizontal:focus {{
+        border: 2px solid {colours.accent}; width: 12px; margin: -6px 0;
+    }}
     QAbstractSpinBox QLineEdit {{ border: none; padding: 0 2px; background: transparent; }}
     QFrame#bubble {{ background: {colours.bubble}; border-radius: 12px; }}
     QFrame#codeFrame {{

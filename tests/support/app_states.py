@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from app.chat_messages import (
@@ -14,8 +15,14 @@ from app.chat_messages import (
 )
 from app.messages import Message as AppMessage
 from app.state import AppState, apply
+from engine.config import Config
 from engine.localapi.chats import ChatInfo, Message
 from engine.localapi.schema import EngineStatus
+from engine.localapi.settings import Setting, Settings
+from engine.localapi.setup import PlanPreview
+from engine.node.settings import effect_of
+
+NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 
 
 def status(**fields: Any) -> EngineStatus:
@@ -30,6 +37,38 @@ def status(**fields: Any) -> EngineStatus:
         "can_chat": True,
     }
     return EngineStatus.model_validate(known | fields)
+
+
+def plan_preview(**fields: Any) -> PlanPreview:
+    """A machine on whose CPU all of the starter model fits."""
+    known = {
+        "model": "SmolLM2-135M-Instruct", "num_blocks": 30, "span": (0, 30),
+        "reason": "The whole model fits.", "is_certain": True, "on_gpu": False,
+        "device": "A processor", "memory_bytes": 2_000_000_000,
+        "memory_free_bytes": 12_000_000_000, "memory_total_bytes": 16_000_000_000,
+        "token_bytes": 2304,
+    }  # fmt: skip
+    return PlanPreview.model_validate(known | fields)
+
+
+def engine_settings(**values: Any) -> Settings:
+    """All settings, with some that are not as they come (`branch__field`)."""
+    changed = {name.replace("__", "."): value for name, value in values.items()}
+    tree = Config().model_dump(mode="json")
+    return Settings(
+        file="/home/ada/.config/shoal/settings.toml",
+        settings=tuple(
+            Setting(
+                name=f"{branch}.{field}",
+                value=changed.get(f"{branch}.{field}", value),
+                default=value,
+                about="",
+                effect=effect_of(f"{branch}.{field}"),
+            )
+            for branch, fields in tree.items()
+            for field, value in fields.items()
+        ),
+    )
 
 
 def after(*messages: AppMessage, start: AppState | None = None) -> AppState:

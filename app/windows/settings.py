@@ -1,0 +1,250 @@
+"""The settings: limits, rules, models, swarm, the app itself, the API and the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QListWidget,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.settings_presenters import SettingsView
+from app.windows.looks import Looks, looks, style_sheet
+from app.windows.setting_editor import SettingEditor
+from app.windows.settings_pages import (
+    ApiPart,
+    AppPart,
+    IdentityPart,
+    ModelsPart,
+    SwarmPart,
+    heading,
+    muted,
+)
+
+SIZE_PX = (820, 640)
+LIST_WIDTH_PX = 170
+LIMITS, RULES, MODELS, SWARM, APP, API, IDENTITY = range(7)
+_ROWS_OF = {LIMITS: 0, RULES: 1, MODELS: 2, API: 3}
+
+
+class SettingsWindow(QWidget):
+    """Shows what the engine has; what the person changes is applied together, or taken back.
+
+    Signals:
+        apply_wanted: Settings by name, as they shall be.
+        closed: The window was closed.
+    """
+
+    apply_wanted = Signal(object)
+    closed = Signal()
+
+    def __init__(self, view: SettingsView, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._colours: Looks | None = None
+        self._view: SettingsView | None = None
+        self._known: Mapping[str, Any] = {}
+        self.setObjectName("window")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setWindowTitle(self.tr("Shoal settings"))
+        self.resize(*SIZE_PX)
+        self.editors = {row.name: SettingEditor(row) for page in view.pages for row in page}
+        self.swarm, self.app, self.api = SwarmPart(), AppPart(), ApiPart()
+        self.models, self.identity = ModelsPart(), IdentityPart()
+        self.list = QListWidget()
+        self.list.setObjectName("pages")
+        self.list.setFixedWidth(LIST_WIDTH_PX)
+        self.list.setAccessibleName(self.tr("Pages of the settings"))
+        self._pages = QStackedWidget()
+        for title, about, parts in self._contents(view):
+            self.list.addItem(title)
+            self._pages.addWidget(
+                _scrolling(heading(title), *([muted(about)] if about else []), *parts)
+            )
+        self._error, self._note = QLabel(wordWrap=True), QLabel(wordWrap=True)
+        self._note.setObjectName("hint")
+        self._error_frame = QFrame()
+        self._error_frame.setObjectName("failure")
+        self._effect = QLabel(wordWrap=True)
+        self._effect.setObjectName("hint")
+        self.apply = QPushButton(self.tr("&Apply"))
+        self.apply.setObjectName("primary")
+        self.revert = QPushButton(self.tr("&Take back"))
+        self._lay_out()
+        self.list.currentRowChanged.connect(self._on_page)
+        for editor in self.editors.values():
+            editor.edited.connect(self._draw_buttons)
+        self.apply.clicked.connect(lambda: self.apply_wanted.emit(self.changed))
+        self.revert.clicked.connect(self._show_values)
+        self._take_colours()
+        self.open_page(LIMITS)
+        self.show_view(view)
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """What the person has changed and not applied yet."""
+        return {name: e.value for name, e in self.editors.items() if e.is_changed}
+
+    def open_page(self, page: int) -> None:
+        """Show one of the pages."""
+        self.list.setCurrentRow(page)
+        self.list.setFocus()
+
+    def show_view(self, view: SettingsView) -> None:
+        """Draw `view`; what the person is editing stays."""
+        self._view = view
+        for page in view.pages:
+            for row in page:
+                self.editors[row.name].offer(row.choices)
+        if view.values != self._known:
+            self._known = view.values
+            self._show_values()
+        self.swarm.show_view(view)
+        self.api.show_view(view)
+        self.models.show_view(view)
+        self.identity.show_view(view)
+        self._error.setText(view.error)
+        self._error_frame.setAccessibleName(view.error)
+        self._error_frame.setVisible(bool(view.error))
+        self._note.setText(view.note)
+        self._note.setVisible(bool(view.note))
+        self._draw_buttons()
+
+    def bring_up(self) -> None:
+        """Show the window before all others."""
+        self.show()
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Tell: without a tray this may end Shoal."""
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Follow the desktop when it turns dark or light."""
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.PaletteChange:
+            self._take_colours()
+
+    def _contents(self, view: SettingsView) -> list[tuple[str, str, list[QWidget]]]:
+        """(Title, what it is about, parts) of each page."""
+        rows: dict[int, list[QWidget]] = {
+            page: [self.editors[row.name] for row in view.pages[at]]
+            for page, at in _ROWS_OF.items()
+        }
+        return [
+            (
+                self.tr("Limits"),
+                self.tr("What Shoal may take of this computer at most."),
+                rows[LIMITS],
+            ),
+            (
+                self.tr("Your work first"),
+                self.tr("When Shoal gives to its swarm, and when it steps aside."),
+                rows[RULES],
+            ),
+            (self.tr("Models"), "", [*rows[MODELS], self.models]),
+            (self.tr("Swarm"), "", [self.swarm]),
+            (self.tr("This app"), "", [self.app]),
+            (
+                self.tr("Other programs"),
+                self.tr("Programs that know OpenAI's API can use this engine."),
+                [*rows[API], self.api],
+            ),
+            (
+                self.tr("Identity"),
+                self.tr(
+                    "A key tells your node from others. Keep a copy, to be the same node on "
+                    "another computer; whoever has the copy and its passphrase can pose as you."
+                ),
+                [self.identity],
+            ),
+        ]
+
+    def _lay_out(self) -> None:
+        inside = QVBoxLayout(self._error_frame)
+        inside.setContentsMargins(14, 10, 14, 10)
+        inside.addWidget(self._error)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        buttons.addWidget(self._effect, 1)
+        buttons.addWidget(self.revert)
+        buttons.addWidget(self.apply)
+        right = QVBoxLayout()
+        right.setSpacing(12)
+        right.addWidget(self._pages, 1)
+        right.addWidget(self._error_frame)
+        right.addWidget(self._note)
+        right.addLayout(buttons)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(14, 18, 20, 16)
+        whole.setSpacing(18)
+        whole.addWidget(self.list)
+        whole.addLayout(right, 1)
+
+    def _on_page(self, page: int) -> None:
+        self._pages.setCurrentIndex(page)
+        self._draw_buttons()
+
+    def _show_values(self) -> None:
+        view = self._view
+        if view is None:
+            return
+        for name, editor in self.editors.items():
+            if name in view.values:
+                editor.show_value(view.values[name], is_settled=name in view.overridden)
+            else:
+                editor.setEnabled(False)
+        self._draw_buttons()
+
+    def _draw_buttons(self) -> None:
+        changed, view = self.changed, self._view
+        busy = view is not None and view.changing
+        has_rows = self._pages.currentIndex() in _ROWS_OF
+        for button in (self.apply, self.revert):
+            button.setEnabled(bool(changed) and not busy)
+            button.setVisible(has_rows or bool(changed))
+        begins_again = view is not None and not changed.keys().isdisjoint(view.rejoining)
+        self._effect.setText(
+            self.tr("Applying…")
+            if busy
+            else self.tr("To apply this, the stage starts again, which takes seconds.")
+            if begins_again
+            else ""
+        )
+
+    def _take_colours(self) -> None:
+        colours = looks(self.palette())
+        if colours != self._colours:
+            self._colours = colours
+            self.setStyleSheet(style_sheet(colours))
+
+
+def _scrolling(*parts: QWidget) -> QScrollArea:
+    page = QWidget()
+    page.setObjectName("column")
+    column = QVBoxLayout(page)
+    column.setContentsMargins(2, 2, 12, 2)
+    column.setSpacing(14)
+    for part in parts:
+        column.addWidget(part)
+    column.addStretch(1)
+    area = QScrollArea(widgetResizable=True)
+    area.setObjectName("transcript")
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    area.setWidget(page)
+    return area

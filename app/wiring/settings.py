@@ -1,0 +1,161 @@
+"""What happens in the settings window, and when an invite is opened later than at the first start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+
+from app import autostart
+from app.engine_link.setup import SetupLink
+from app.settings import Settings, Theme
+from app.settings_presenters import settings_view
+from app.setup_messages import InviteGiven
+from app.state import AppState
+from app.store import Store
+from app.windows.settings import SWARM, SettingsWindow
+from app.windows.swarm_choice import Choice, Way
+from engine.localapi.running import Home
+from engine.localapi.settings import IdentityBackup
+
+LARGEST_BACKUP_BYTES = 65536
+SCHEMES = {
+    Theme.SYSTEM: Qt.ColorScheme.Unknown,
+    Theme.LIGHT: Qt.ColorScheme.Light,
+    Theme.DARK: Qt.ColorScheme.Dark,
+}
+
+
+def take_theme(theme: Theme) -> None:
+    """Turn all windows light or dark, or follow the desktop."""
+    QGuiApplication.styleHints().setColorScheme(SCHEMES[theme])
+
+
+class SettingsWiring(QObject):
+    """The settings window, built when it is first wanted.
+
+    Signals:
+        closed: The window was closed.
+    """
+
+    closed = Signal()
+
+    def __init__(
+        self,
+        store: Store,
+        link: SetupLink,
+        settings: Settings,
+        home: Home,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._link = link
+        self._settings = settings
+        self._home = home
+        self.window: SettingsWindow | None = None
+        store.changed.connect(self._on_changed)
+
+    def bring_up(self) -> None:
+        """Show the settings as they are now."""
+        self._link.look()
+        if self.window is None:
+            self.window = self._build()
+        self._show_own()
+        self._draw(self._store.state)
+        self.window.bring_up()
+
+    def _build(self) -> SettingsWindow:
+        state = self._store.state
+        window = SettingsWindow(settings_view(state.setup, state.status, self.tr))
+        window.apply_wanted.connect(self._link.change_settings)
+        window.swarm.change_wanted.connect(self._change_swarm)
+        window.app.autostart_wanted.connect(self._turn_autostart)
+        window.app.stays_wanted.connect(
+            lambda stays: self._settings.keep_stays_in_tray(stays=stays)
+        )
+        window.app.theme_wanted.connect(self._take_theme)
+        window.api.show_token_file(self._home.token_file)
+        window.api.token_wanted.connect(
+            lambda: QGuiApplication.clipboard().setText(self._link.token())
+        )
+        window.models.delete_wanted.connect(self._link.delete_model)
+        window.identity.backup_wanted.connect(self._back_up)
+        window.identity.restore_wanted.connect(self._restore)
+        window.closed.connect(self.closed)
+        return window
+
+    def _on_changed(self, state: AppState) -> None:
+        status = state.status
+        is_set_up = state.linked and status is not None and not status.awaits_setup
+        if state.setup.invite and is_set_up and not state.quitting:
+            invite = state.setup.invite
+            self._store.dispatch(InviteGiven(""))
+            self.bring_up()
+            assert self.window is not None
+            self.window.open_page(SWARM)
+            self.window.swarm.choice.take_invite(invite)
+        elif self.window is not None and self.window.isVisible():
+            self._draw(state)
+
+    def _draw(self, state: AppState) -> None:
+        assert self.window is not None
+        status = state.status if state.linked else None
+        self.window.show_view(settings_view(state.setup, status, self.tr))
+
+    def _show_own(self) -> None:
+        assert self.window is not None
+        self.window.app.show_choices(
+            autostart=autostart.is_on() if autostart.is_supported() else None,
+            stays=self._settings.stays_in_tray,
+            theme=self._settings.theme,
+        )
+
+    def _change_swarm(self, choice: Choice) -> None:
+        nothing: dict[str, Any] = {}
+        if choice.way is Way.CREATE:
+            self._link.create_swarm(choice.name, private=choice.private, values=nothing)
+        elif choice.way is Way.JOIN:
+            self._link.join_swarm(choice.invite, nothing)
+        else:
+            self._link.leave_swarm()
+
+    def _turn_autostart(self, on: bool) -> None:
+        try:
+            autostart.turn(on=on)
+        except OSError as error:
+            self._link.refuse(
+                self.tr("The entry for the login cannot be changed ({reason}).").format(
+                    reason=error.strerror
+                )
+            )
+        self._show_own()
+
+    def _take_theme(self, theme: Theme) -> None:
+        self._settings.keep_theme(theme)
+        take_theme(theme)
+
+    def _back_up(self, passphrase: str, file: str) -> None:
+        def keep(backup: IdentityBackup) -> str:
+            try:
+                Path(file).touch(mode=0o600)
+                Path(file).write_text(backup.backup, encoding="ascii")
+            except OSError as error:
+                text = self.tr("The copy cannot be written to {file} ({reason}).")
+                return text.format(file=file, reason=error.strerror)
+            return self.tr("The copy of {peer} is in {file}.").format(
+                peer=backup.peer_id, file=file
+            )
+
+        self._link.back_up(passphrase, keep)
+
+    def _restore(self, passphrase: str, file: str) -> None:
+        try:
+            with Path(file).open("rb") as kept:
+                backup = kept.read(LARGEST_BACKUP_BYTES).decode("ascii")
+        except (OSError, UnicodeDecodeError):
+            self._link.refuse(self.tr("{file} cannot be read as a copy.").format(file=file))
+            return
+        self._link.restore(backup, passphrase, self.tr("This node is who the copy was."))
