@@ -102,7 +102,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         ),
         chat=Action(tr("&Open chat"), enabled=not state.quitting),
         dashboard=Action(tr("Open &dashboard"), enabled=not state.quitting),
-        settings=Action(tr("&Settings"), enabled=not state.quitting),
+        settings=Action(tr("Setti&ngs"), enabled=not state.quitting),
         quit=Action(
             tr("&Quit (engine keeps running)") if stays else tr("&Quit Shoal"),
             enabled=not state.quitting,
