@@ -35,6 +35,8 @@ from engine.swarm.links import Links
 _logger = logging.getLogger(__name__)
 
 _ECHOES: Final = 5
+_ECHO_SHARE: Final = 0.1
+"""Of the time, beyond which no further echo is asked for."""
 _ANSWER_LIMIT_S: Final = 5.0
 _TRIES: Final = 4
 _RETRY_S: Final = (0.3, 1.5)
@@ -129,10 +131,14 @@ class Prober:
     async def _line(self, peer: PeerId, effort: Effort, until_s: float) -> PeerMeasurement:
         async with self._until(until_s):
             await self._links.connect(peer)
-            rtt_s = quantity([await self._echo_s(peer) for _ in range(_ECHOES)], "s")
+            echoes_until_s = self._clock.monotonic_s() + _ECHO_SHARE * effort.budget_s
+            echoes_s = [await self._echo_s(peer)]
+            while len(echoes_s) < _ECHOES and self._clock.monotonic_s() < echoes_until_s:
+                echoes_s.append(await self._echo_s(peer))
+            rtt_s = quantity(echoes_s, "s")
         # Both directions, with a rest as long as the first between them, in the time that is left.
-        third_s = (until_s - self._clock.monotonic_s()) / 3
-        send_s = max(0.0, third_s - 2 * rtt_s.value - _TAIL_S)
+        left_s = until_s - self._clock.monotonic_s()
+        send_s = max(0.0, (left_s - 2 * (2 * rtt_s.value + _TAIL_S)) / 3)
         effort = replace(effort, limit_s=min(effort.limit_s, send_s))
         up = await self._rested(self._up, peer, effort, until_s)
         down = await self._rested(self._down, peer, effort, until_s)
@@ -168,7 +174,8 @@ class Prober:
             return _Rate(None, "There was no time to measure all of it.")
         finally:
             ended_s = self._clock.monotonic_s()
-            self._rests_until_s = ended_s + (ended_s - began_s) * _REST_SHARE / (1 - _REST_SHARE)
+            busy_s = min(ended_s - began_s, effort.limit_s)  # the rest of it nothing is sent
+            self._rests_until_s = ended_s + busy_s * _REST_SHARE / (1 - _REST_SHARE)
 
     async def _in_turn(
         self, direction: Callable[[PeerId, Effort], Awaitable[_Rate]], peer: PeerId, effort: Effort
