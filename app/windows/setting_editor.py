@@ -20,6 +20,7 @@ from app.settings_presenters import Kind, Row
 
 LINES_HEIGHT_PX = 74
 SPIN_WIDTH_PX = 230
+SPIN_HEIGHT_PX = 30
 
 
 class SettingEditor(QWidget):
@@ -132,6 +133,7 @@ class SettingEditor(QWidget):
         row = self.row
         spin = QDoubleSpinBox(decimals=row.decimals, maximum=row.most)
         spin.setFixedWidth(SPIN_WIDTH_PX)
+        spin.setMinimumHeight(SPIN_HEIGHT_PX)
         spin.setSuffix(row.unit)
         spin.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         if row.zero:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QCloseEvent
+from PySide6.QtGui import QCloseEvent, QColor, QPalette
 from PySide6.QtWidgets import (
+    QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -230,6 +231,11 @@ class SettingsWindow(QWidget):
         if colours != self._colours:
             self._colours = colours
             self.setStyleSheet(style_sheet(colours))
+            # A style sheet would take their arrows; the style's own frame is lost on dark pages.
+            for spin in self.findChildren(QDoubleSpinBox):
+                palette = spin.palette()
+                palette.setColor(QPalette.ColorRole.Base, QColor(colours.code))
+                spin.setPalette(palette)
 
 
 def _scrolling(*parts: QWidget) -> QScrollArea:

@@ -56,6 +56,7 @@ class SettingsWiring(QObject):
         self._settings = settings
         self._home = home
         self.window: SettingsWindow | None = None
+        self._seen: tuple[object, ...] = ()
         store.changed.connect(self._on_changed)
 
     def bring_up(self) -> None:
@@ -102,6 +103,10 @@ class SettingsWiring(QObject):
 
     def _draw(self, state: AppState) -> None:
         assert self.window is not None
+        seen = (state.setup, state.status, state.linked)
+        if seen == self._seen:
+            return  # a token of an answer changes nothing here
+        self._seen = seen
         status = state.status if state.linked else None
         self.window.show_view(settings_view(state.setup, status, self.tr))
 

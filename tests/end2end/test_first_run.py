@@ -72,7 +72,7 @@ def end(app: subprocess.Popen[bytes]) -> None:
     assert app.wait(timeout=20) == 0
 
 
-def test_person_goes_through_the_first_steps_once_and_chats(person: Person) -> None:
+def test_person_goes_through_the_first_steps_once_and_opens_an_invite_later(person: Person) -> None:
     app = person.start()
     try:
         person.screen.wait_for_window(WELCOME, START_LIMIT_S)
@@ -92,6 +92,10 @@ def test_person_goes_through_the_first_steps_once_and_chats(person: Person) -> N
         app = person.start()
         wait_until(person.can_chat, START_LIMIT_S, "an engine that begins by itself")
         assert not person.screen.windows(WELCOME)
+        second = person.start("shoal://aGVsbG8")
+        assert second.wait(timeout=20) == 0
+        person.screen.wait_for_window("Shoal settings")
+        assert app.poll() is None
         end(app)
     finally:
         if app.poll() is None:

@@ -13,13 +13,13 @@ CLAIM = (
     "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication; "
     "from app.single_instance import SingleInstance; from engine.localapi.running import Home; "
     "app = QCoreApplication([]); one = SingleInstance(Home.under(Path(sys.argv[1]))); "
-    "print(one.claim(), flush=True); sys.stdin.read()"
+    "print(one.claim(*sys.argv[2:]), flush=True); sys.stdin.read()"
 )
 
 
-def claim_elsewhere(folder: Path) -> subprocess.Popen[str]:
+def claim_elsewhere(folder: Path, *invite: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", CLAIM, str(folder)],
+        [sys.executable, "-c", CLAIM, str(folder), *invite],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -55,3 +55,14 @@ def test_killed_app_leaves_the_claim_free(qtbot: QtBot, tmp_path: Path) -> None:
     second = SingleInstance(Home.under(tmp_path))
     assert second.claim()
     second.release()
+
+
+def test_later_claim_hands_its_invite_over(qtbot: QtBot, tmp_path: Path) -> None:
+    first = SingleInstance(Home.under(tmp_path))
+    assert first.claim()
+    invite = "shoal://" + "a" * 8000
+    with qtbot.waitSignal(first.opened, timeout=10_000) as opened:
+        later = claim_elsewhere(tmp_path, invite)
+    assert opened.args == [invite]
+    assert later.communicate(timeout=10)[0].strip() == "False"
+    first.release()
