@@ -62,7 +62,8 @@ def pipeline_view(status: EngineStatus | None, tr: Tr) -> PipelineView | None:
     """The picture of `status`; None while there is nothing to draw."""
     if status is None or not status.num_blocks or not (status.plan or status.spares):
         return None
-    slowest = max(status.token_parts, key=lambda part: part.time_ms, default=None)
+    parts = status.token_parts if len(status.token_parts) > 1 else ()  # who is alone is not slow
+    slowest = max(parts, key=lambda part: part.time_ms, default=None)
     computing = {part.peer: part for part in status.token_parts if part.to is None}
     stages = tuple(_box(stage, computing.get(stage.peer), slowest, tr) for stage in status.plan)
     beside = tuple(_box(stage, None, None, tr) for stage in status.spares)

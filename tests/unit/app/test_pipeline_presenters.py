@@ -66,9 +66,11 @@ def test_nothing_is_marked_while_no_times_are_known() -> None:
     assert not any(part.is_slowest for part in (*view.stages, *view.arrows))
 
 
-def test_stage_that_is_alone_has_no_arrows() -> None:
-    view = drawn(plan=(PipelineStage(peer=ME, start=0, end=30, is_self=True),))
+def test_stage_that_is_alone_has_no_arrows_and_is_not_called_slow() -> None:
+    alone = (PipelineStage(peer=ME, start=0, end=30, is_self=True),)
+    view = drawn(plan=alone, token_parts=(TokenPart(peer=ME, time_ms=8),))
     assert view.arrows == ()
+    assert [(box.time, box.is_slowest) for box in view.stages] == [("8.0 ms", False)]
 
 
 def test_blocks_that_nobody_holds_are_shown_as_missing() -> None:

@@ -86,7 +86,12 @@ def test_every_text_of_a_stage_is_whole_with_larger_letters(
         assert place.height() >= 4 * metrics.height()
 
 
-def test_labels_are_never_cut(window: DashboardWindow, qtbot: QtBot) -> None:
+@pytest.mark.parametrize("scale", [1.0, 1.25])
+def test_labels_are_never_cut(window: DashboardWindow, qtbot: QtBot, scale: float) -> None:
+    font = QFont(QApplication.font())
+    font.setPointSizeF(font.pointSizeF() * scale)
+    window.setFont(font)
+
     def nothing_is_cut() -> None:
         labels = [label for label in window.findChildren(QLabel) if label.isVisible()]
         for label in labels:
