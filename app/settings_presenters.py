@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from app.setup_presenters import Card, held_card
 from app.setup_state import Setup
 from app.words import Tr, size
 from engine.localapi.schema import EngineStatus
@@ -62,6 +63,8 @@ class SettingsView:
     """Settled by how the engine was started."""
     rejoining: frozenset[str]
     """A change of these lets the stage begin again."""
+    card: Card | None
+    """What the node would hold with the limits as they are edited; None: nothing is known yet."""
     changing: bool
     error: str
     note: str
@@ -89,6 +92,7 @@ def settings_view(setup: Setup, status: EngineStatus | None, tr: Tr) -> Settings
         values={setting.name: setting.value for setting in all_settings},
         overridden=frozenset(s.name for s in all_settings if s.is_overridden),
         rejoining=frozenset(s.name for s in all_settings if s.effect is Effect.REJOIN),
+        card=None if setup.preview is None else held_card(setup.preview, tr),
         changing=setup.changing,
         error=setup.change_error,
         note=" ".join(filter(None, (setup.note, restart))),

@@ -127,23 +127,25 @@ def _kind(preview: PlanPreview, tr: Tr) -> str:
     return tr("VRAM") if preview.on_gpu else tr("RAM")
 
 
+def held_card(preview: PlanPreview, tr: Tr) -> Card:
+    """What would be held, whatever the line."""
+    if preview.span is None:
+        return Card(tr("Nothing would be held"), (preview.reason,), is_possible=False)
+    text = tr("You would hold {blocks}, {memory}")
+    return Card(
+        text.format(blocks=_blocks(preview, tr), memory=_memory(preview, tr)),
+        (preview.reason, *_speed(preview, tr)),
+        is_possible=True,
+    )
+
+
 def _card(preview: PlanPreview, caps: Caps, tr: Tr) -> Card:
     if preview.span is None:
         return Card(tr("Nothing would be held"), (preview.reason,), is_possible=False)
-    memory = tr("{part} of {all}").format(
-        part=size(preview.memory_bytes),
-        all=f"{size(preview.memory_total_bytes)} {_kind(preview, tr)}",
-    )
     headline = tr("You would hold {blocks}, {memory}, {line}").format(
-        blocks=_blocks(preview, tr), memory=memory, line=_up_words(caps.up, tr)
+        blocks=_blocks(preview, tr), memory=_memory(preview, tr), line=_up_words(caps.up, tr)
     )
-    lines = [preview.reason]
-    if preview.tokens_per_s is not None:
-        lines.append(
-            tr("A chat on this computer alone would get about {rate} tokens a second.").format(
-                rate=_rounded(preview.tokens_per_s)
-            )
-        )
+    lines = [preview.reason, *_speed(preview, tr)]
     bytes_per_s = _rate_bytes_per_s(caps.up)
     if bytes_per_s and preview.token_bytes:
         lines.append(
@@ -152,6 +154,20 @@ def _card(preview: PlanPreview, caps: Caps, tr: Tr) -> Card:
             )
         )
     return Card(headline, tuple(lines), is_possible=True)
+
+
+def _memory(preview: PlanPreview, tr: Tr) -> str:
+    return tr("{part} of {all}").format(
+        part=size(preview.memory_bytes),
+        all=f"{size(preview.memory_total_bytes)} {_kind(preview, tr)}",
+    )
+
+
+def _speed(preview: PlanPreview, tr: Tr) -> tuple[str, ...]:
+    if preview.tokens_per_s is None:
+        return ()
+    text = tr("A chat on this computer alone would get about {rate} tokens a second.")
+    return (text.format(rate=_rounded(preview.tokens_per_s)),)
 
 
 def _blocks(preview: PlanPreview, tr: Tr) -> str:

@@ -161,11 +161,18 @@ class SetupLink(QObject):
         self._long("DELETE", path, None, done, self._refuse)
 
     def back_up(self, passphrase: str, keep: Callable[[IdentityBackup], str]) -> None:
-        """Fetch the identity under a passphrase; `keep` puts it somewhere and says where."""
+        """Fetch the identity under a passphrase; `keep` puts it somewhere and says where.
+
+        An `OSError` of `keep` is told as its failure.
+        """
         self._send(ChangeAsked())
 
         def done(data: bytes) -> None:
-            self._send(ChangeDone(keep(IdentityBackup.model_validate_json(data))))
+            try:
+                self._send(ChangeDone(keep(IdentityBackup.model_validate_json(data))))
+            except OSError as error:
+                text = self.tr("The copy cannot be written ({reason}); choose another folder.")
+                self._refuse(text.format(reason=error.strerror))
 
         self._long(
             "POST", "identity/backup", BackupRequest(passphrase=passphrase), done, self._refuse

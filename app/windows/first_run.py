@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QLineEdit,
     QProgressBar,
     QPushButton,
     QScrollArea,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.setup_presenters import Caps, FirstRunView
 from app.windows.cap_sliders import CapSliders
+from app.windows.card import CardFrame
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.swarm_choice import SwarmChoice
 
@@ -60,20 +62,12 @@ class FirstRunWindow(QWidget):
         self._machine = QLabel(wordWrap=True)
         self._measuring = QLabel(wordWrap=True)
         self._measured = self._bar()
-        self._card = QFrame()
-        self._card.setObjectName("notice")
-        self._headline, self._lines = QLabel(wordWrap=True), QLabel(wordWrap=True)
-        self._headline.setObjectName("title")
-        self._lines.setObjectName("hint")
+        self._card = CardFrame()
         self._state, self._getting_ready = QLabel(wordWrap=True), self._bar()
         self._state.setObjectName("title")
         self._invite_words = QLabel(wordWrap=True)
-        self.invite = QLabel(wordWrap=True)
-        self.invite.setObjectName("hint")
-        self.invite.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
+        self.invite = QLineEdit(readOnly=True)
+        self.invite.setAccessibleName(self.tr("Invite"))
         self.copy = QPushButton(self.tr("&Copy the invite"))
         self._pages = QStackedWidget()
         for page in (self._welcome(), self._machine_page(), self._begin_page(), self._ready()):
@@ -121,16 +115,13 @@ class FirstRunWindow(QWidget):
             self.tr("&Measure again") if self._has_measured else self.tr("&Measure")
         )
         self.sliders.show_words(view.caps)
-        self._card.setVisible(view.card is not None)
-        if view.card is not None:
-            self._headline.setText(view.card.headline)
-            self._lines.setText("\n".join(view.card.lines))
-            self._card.setAccessibleName(view.card.headline)
+        self._card.show_card(view.card)
         self._show_error(view.error)
         self._state.setText(self.tr("Ready. You can chat now.") if view.can_chat else view.state)
         self._draw_progress(self._getting_ready, view.progress if view.has_begun else None)
         self._invite_words.setVisible(bool(view.invite))
         self.invite.setText(view.invite)
+        self.invite.setCursorPosition(0)
         self.invite.setVisible(bool(view.invite))
         self.copy.setVisible(bool(view.invite))
         self.swarm.setEnabled(not view.changing)
@@ -187,10 +178,6 @@ class FirstRunWindow(QWidget):
         row = QHBoxLayout()
         row.addWidget(self._machine, 1)
         row.addWidget(self.measure)
-        column = QVBoxLayout(self._card)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.addWidget(self._headline)
-        column.addWidget(self._lines)
         note = QLabel(
             self.tr("Nothing has been downloaded yet. You can change all of this later."),
             wordWrap=True,

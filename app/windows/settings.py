@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QColor, QPalette
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings_presenters import SettingsView
+from app.windows.card import CardFrame
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.setting_editor import SettingEditor
 from app.windows.settings_pages import (
@@ -34,6 +35,8 @@ from app.windows.settings_pages import (
 )
 
 SIZE_PX = (820, 640)
+PREVIEW_AFTER_MS = 200
+"""What would be held is asked for when the editing rests."""
 LIST_WIDTH_PX = 170
 LIMITS, RULES, MODELS, SWARM, APP, API, IDENTITY = range(7)
 _ROWS_OF = {LIMITS: 0, RULES: 1, MODELS: 2, API: 3}
@@ -44,10 +47,12 @@ class SettingsWindow(QWidget):
 
     Signals:
         apply_wanted: Settings by name, as they shall be.
+        preview_wanted: The same, while they are edited.
         closed: The window was closed.
     """
 
     apply_wanted = Signal(object)
+    preview_wanted = Signal(object)
     closed = Signal()
 
     def __init__(self, view: SettingsView, parent: QWidget | None = None) -> None:
@@ -60,6 +65,7 @@ class SettingsWindow(QWidget):
         self.setWindowTitle(self.tr("Shoal settings"))
         self.resize(*SIZE_PX)
         self.editors = {row.name: SettingEditor(row) for page in view.pages for row in page}
+        self.card = CardFrame()
         self.swarm, self.app, self.api = SwarmPart(), AppPart(), ApiPart()
         self.models, self.identity = ModelsPart(), IdentityPart()
         self.list = QListWidget()
@@ -83,8 +89,10 @@ class SettingsWindow(QWidget):
         self.revert = QPushButton(self.tr("&Take back"))
         self._lay_out()
         self.list.currentRowChanged.connect(self._on_page)
+        self._ask_later = QTimer(self, singleShot=True, interval=PREVIEW_AFTER_MS)
+        self._ask_later.timeout.connect(lambda: self.preview_wanted.emit(self.changed))
         for editor in self.editors.values():
-            editor.edited.connect(self._draw_buttons)
+            editor.edited.connect(self._on_edited)
         self.apply.clicked.connect(lambda: self.apply_wanted.emit(self.changed))
         self.revert.clicked.connect(self._show_values)
         self._take_colours()
@@ -110,6 +118,7 @@ class SettingsWindow(QWidget):
         if view.values != self._known:
             self._known = view.values
             self._show_values()
+        self.card.show_card(view.card)
         self.swarm.show_view(view)
         self.api.show_view(view)
         self.models.show_view(view)
@@ -149,7 +158,7 @@ class SettingsWindow(QWidget):
             (
                 self.tr("Limits"),
                 self.tr("What Shoal may take of this computer at most."),
-                rows[LIMITS],
+                [self.card, *rows[LIMITS]],
             ),
             (
                 self.tr("Your work first"),
@@ -195,6 +204,10 @@ class SettingsWindow(QWidget):
         whole.addWidget(self.list)
         whole.addLayout(right, 1)
 
+    def _on_edited(self) -> None:
+        self._draw_buttons()
+        self._ask_later.start()
+
     def _on_page(self, page: int) -> None:
         self._pages.setCurrentIndex(page)
         self._draw_buttons()
@@ -209,6 +222,7 @@ class SettingsWindow(QWidget):
             else:
                 editor.setEnabled(False)
         self._draw_buttons()
+        self._ask_later.start()
 
     def _draw_buttons(self) -> None:
         changed, view = self.changed, self._view

@@ -72,6 +72,7 @@ class SettingsWiring(QObject):
         state = self._store.state
         window = SettingsWindow(settings_view(state.setup, state.status, self.tr))
         window.apply_wanted.connect(self._link.change_settings)
+        window.preview_wanted.connect(self._link.preview)
         window.swarm.change_wanted.connect(self._change_swarm)
         window.app.autostart_wanted.connect(self._turn_autostart)
         window.app.stays_wanted.connect(
@@ -144,12 +145,8 @@ class SettingsWiring(QObject):
 
     def _back_up(self, passphrase: str, file: str) -> None:
         def keep(backup: IdentityBackup) -> str:
-            try:
-                Path(file).touch(mode=0o600)
-                Path(file).write_text(backup.backup, encoding="ascii")
-            except OSError as error:
-                text = self.tr("The copy cannot be written to {file} ({reason}).")
-                return text.format(file=file, reason=error.strerror)
+            Path(file).touch(mode=0o600)
+            Path(file).write_text(backup.backup, encoding="ascii")
             return self.tr("The copy of {peer} is in {file}.").format(
                 peer=backup.peer_id, file=file
             )

@@ -102,6 +102,8 @@ def test_caps_of_the_first_steps_and_later_settings_are_kept(
         window.apply.click()
         app.until(lambda: not window.changed and not app.store.state.setup.changing)
 
+        window.identity.backup_wanted.emit("a long passphrase", str(tmp_path / "no" / "copy.txt"))
+        app.until(lambda: "cannot be written" in app.store.state.setup.change_error)
         copy = tmp_path / "copy.txt"
         window.identity.backup_wanted.emit("a long passphrase", str(copy))
         app.until(lambda: str(copy) in app.store.state.setup.note)

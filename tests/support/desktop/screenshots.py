@@ -40,33 +40,20 @@ from app.messages import (
 )
 from app.messages import Message as AppMessage
 from app.presenters import overview
-from app.settings import Settings, Theme
-from app.settings_presenters import settings_view
-from app.setup_messages import (
-    ChangeFailed,
-    KeptModelsArrived,
-    MeasuringBegan,
-    PlanArrived,
-    SettingsArrived,
-    SwarmArrived,
-)
-from app.setup_presenters import first_run_view
+from app.settings import Settings
 from app.state import AppState
 from app.windows.chat import ChatWindow
-from app.windows.first_run import BEGIN, MACHINE, READY, WELCOME, FirstRunWindow
 from app.windows.home import HomeWindow
 from app.windows.model_picker import ModelPicker
-from app.windows.settings import SettingsWindow
 from engine.http.catalogue_routes import Rooms, standing
 from engine.localapi.catalogue import Catalogue
 from engine.localapi.chats import AttachmentInfo, ChatList, Ending, Message, MessagePage
 from engine.localapi.running import Home
-from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress, SwarmInfo
-from engine.localapi.settings import KeptModelInfo, KeptModels
-from engine.localapi.setup import PlanPreview
+from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
 from engine.models.catalogue import catalogue
-from tests.support.app_states import after, answer, begun, engine_settings, info, question
+from tests.support.app_states import after, answer, begun, info, question
 from tests.support.desktop.dashboard_scenes import dashboard_pictures
+from tests.support.desktop.setup_scenes import setup_pictures
 
 README_PICTURE = Path(__file__).parents[3] / "resources" / "screenshots" / "chat.png"
 SETTLE_MS = 600
@@ -284,88 +271,6 @@ def home_picture(state: AppState, file: Path) -> None:
     window.deleteLater()
 
 
-def preview(**fields: object) -> PlanPreview:
-    """A machine with room for a part of a model."""
-    known = {
-        "model": "Qwen3-4B", "num_blocks": 36, "span": (12, 22),
-        "reason": "Blocks 12–21 are the slowest of the swarm, and ours would double their speed.",
-        "is_certain": True, "on_gpu": True, "device": "NVIDIA GeForce RTX 3060",
-        "memory_bytes": 5_800_000_000, "memory_free_bytes": 11_200_000_000,
-        "memory_total_bytes": 12_000_000_000, "token_bytes": 5120, "tokens_per_s": None,
-    }  # fmt: skip
-    return PlanPreview.model_validate(known | fields)
-
-
-def first_run_pictures(folder: Path, look: str) -> None:
-    """Draw the first steps."""
-    waits = status(
-        state="starting", awaits_setup=True, span=None, swarm=None, can_chat=False,
-        progress=Progress(what="Measuring blocks", done=0.4, total=1.0),
-    )  # fmt: skip
-    founded = SwarmInfo(name="reef", private=True, invite="shoal://" + "Zmlyc3Q" * 24)
-    fails = ChangeFailed("This invite is cut short; ask for it once more.")
-    steps = {
-        "welcome": (WELCOME, (StatusArrived(waits),)),
-        "machine": (
-            MACHINE, (StatusArrived(waits), MeasuringBegan(), PlanArrived(preview())),
-        ),
-        "nothing": (
-            MACHINE,
-            (
-                StatusArrived(waits.model_copy(update={"progress": None})),
-                PlanArrived(
-                    preview(
-                        span=None,
-                        reason="A block of Qwen3-4B takes 202 MB, but the limits leave 0 MB for "
-                        "blocks; allow more memory, or choose a smaller model.",
-                    )
-                ),
-            ),
-        ),
-        "begin": (BEGIN, (StatusArrived(waits), fails)),
-        "ready": (READY, (StatusArrived(status()), SwarmArrived(founded))),
-    }  # fmt: skip
-    for name, (step, messages) in steps.items():
-        state = after(EngineStarting(), *messages)
-        window = FirstRunWindow()
-        window.swarm.take_invite("shoal://abc")
-        window._go_to(step)
-        headline = overview(state, NOW, str).headline
-        window.show_view(first_run_view(state.setup, state.status, window.caps, headline, str))
-        window.bring_up()
-        settle()
-        window.grab().save(str(folder / f"first-{name}-{look}.png"))
-        window.deleteLater()
-
-
-def settings_pictures(folder: Path, look: str) -> None:
-    """Draw every page of the settings."""
-    kept = KeptModels(
-        folder="/home/ada/.cache/shoal/models",
-        free_bytes=84_000_000_000,
-        models=(
-            KeptModelInfo(name="Qwen/Qwen3-4B", num_bytes=8_100_000_000, in_use=True),
-            KeptModelInfo(name="starter-float32", num_bytes=815_000_000, in_use=False),
-        ),
-    )
-    state = after(
-        StatusArrived(status(peer_id="12D3KooWExample")),
-        SettingsArrived(engine_settings(limits__uplink_bytes_per_s=1_000_000.0)),
-        KeptModelsArrived(kept),
-        SwarmArrived(SwarmInfo(name="reef", private=True, invite="shoal://abc")),
-    )
-    window = SettingsWindow(settings_view(state.setup, state.status, str))
-    window.api.show_token_file(Path("/home/ada/.local/share/shoal/api-token"))
-    window.api.show_view(settings_view(state.setup, state.status, str))
-    window.app.show_choices(autostart=False, stays=True, theme=Theme.SYSTEM)
-    window.bring_up()
-    for page in range(window.list.count()):
-        window.open_page(page)
-        settle()
-        window.grab().save(str(folder / f"settings-{page}-{look}.png"))
-    window.deleteLater()
-
-
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -381,13 +286,13 @@ def main() -> None:
         for name, colours in (("light", LIGHT), ("dark", DARK)):
             use_palette(colours)
             dashboard_pictures(README_PICTURE.parent, name, only=("swarm", "hour"))
+            setup_pictures(README_PICTURE.parent, name, only=("first-machine", "settings-limits"))
         return
     options.all.mkdir(parents=True, exist_ok=True)
     for name, colours in (("light", LIGHT), ("dark", DARK)):
         use_palette(colours)
         dashboard_pictures(options.all, name)
-        first_run_pictures(options.all, name)
-        settings_pictures(options.all, name)
+        setup_pictures(options.all, name)
         for scene, state in scenes().items():
             chat_picture(state, options.all / f"chat-{scene}-{name}.png")
             home_picture(state, options.all / f"home-{scene}-{name}.png")

@@ -22,6 +22,7 @@ from app.setup_messages import (
     ChangeAsked,
     ChangeFailed,
     KeptModelsArrived,
+    PlanArrived,
     SettingsArrived,
     SwarmArrived,
 )
@@ -31,7 +32,7 @@ from engine.config import Config
 from engine.localapi.running import Home
 from engine.localapi.schema import SwarmInfo
 from engine.localapi.settings import KeptModelInfo, KeptModels
-from tests.support.app_states import after, engine_settings, status
+from tests.support.app_states import after, engine_settings, plan_preview, status
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
@@ -99,6 +100,14 @@ def test_changes_are_applied_together(window: SettingsWindow, qtbot: QtBot) -> N
             "guest.exclusive_programs": ["blender"],
         }
     ]
+
+
+def test_card_is_asked_for_while_limits_are_edited(window: SettingsWindow, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(window.preview_wanted) as asked:
+        number(window, "stage.max_blocks").setValue(12)
+    assert asked.args == [{"stage.max_blocks": 12}]
+    hear(window, SettingsArrived(engine_settings()), PlanArrived(plan_preview(span=(0, 12))))
+    assert "You would hold blocks 0–11 of SmolLM2-135M-Instruct" in shown(window)
 
 
 def test_changes_can_be_taken_back(window: SettingsWindow, qtbot: QtBot) -> None:

@@ -1,0 +1,123 @@
+"""Pictures of the first steps and the settings; see `tests.support.desktop.screenshots`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
+
+from app.messages import EngineStarting, StatusArrived
+from app.presenters import overview
+from app.settings import Theme
+from app.settings_presenters import settings_view
+from app.setup_messages import (
+    ChangeFailed,
+    KeptModelsArrived,
+    MeasuringBegan,
+    PlanArrived,
+    SettingsArrived,
+    SwarmArrived,
+)
+from app.setup_presenters import first_run_view
+from app.windows.first_run import BEGIN, MACHINE, READY, WELCOME, FirstRunWindow
+from app.windows.settings import SettingsWindow
+from engine.localapi.schema import Progress, SwarmInfo
+from engine.localapi.settings import KeptModelInfo, KeptModels
+from engine.localapi.setup import PlanPreview
+from tests.support.app_states import NOW, after, engine_settings, status
+
+Keep = Callable[[QWidget, str], None]
+PAGES = ("limits", "rules", "models", "swarm", "app", "api", "identity")
+
+
+def preview(**fields: object) -> PlanPreview:
+    """A machine with room for a part of a model."""
+    known = {
+        "model": "Qwen3-4B", "num_blocks": 36, "span": (12, 22),
+        "reason": "Blocks 12–21 are the slowest of the swarm, and ours would double their speed.",
+        "is_certain": True, "on_gpu": True, "device": "NVIDIA GeForce RTX 3060",
+        "memory_bytes": 5_800_000_000, "memory_free_bytes": 11_200_000_000,
+        "memory_total_bytes": 12_000_000_000, "token_bytes": 5120, "tokens_per_s": None,
+    }  # fmt: skip
+    return PlanPreview.model_validate(known | fields)
+
+
+def setup_pictures(folder: Path, look: str, only: Sequence[str] = ()) -> None:
+    """Draw every page of the first steps and the settings, or only some, for light or dark."""
+
+    def keep(window: QWidget, name: str) -> None:
+        QTest.qWait(150)
+        if not only or name in only:
+            window.grab().save(str(folder / f"{name}-{look}.png"))
+
+    _draw_first_run(keep)
+    _draw_settings(keep)
+
+
+def _draw_first_run(keep: Keep) -> None:
+    waits = status(
+        state="starting", awaits_setup=True, span=None, swarm=None, can_chat=False,
+        progress=Progress(what="Measuring blocks", done=0.4, total=1.0),
+    )  # fmt: skip
+    founded = SwarmInfo(name="reef", private=True, invite="shoal://" + "Zmlyc3Q" * 24)
+    fails = ChangeFailed("This invite is cut short; ask for it once more.")
+    steps = {
+        "welcome": (WELCOME, (StatusArrived(waits),)),
+        "machine": (
+            MACHINE, (StatusArrived(waits), MeasuringBegan(), PlanArrived(preview())),
+        ),
+        "nothing": (
+            MACHINE,
+            (
+                StatusArrived(waits.model_copy(update={"progress": None})),
+                PlanArrived(
+                    preview(
+                        span=None,
+                        reason="A block of Qwen3-4B takes 202 MB, but the limits leave 0 MB for "
+                        "blocks; allow more memory, or choose a smaller model.",
+                    )
+                ),
+            ),
+        ),
+        "begin": (BEGIN, (StatusArrived(waits), fails)),
+        "ready": (READY, (StatusArrived(status()), SwarmArrived(founded))),
+    }  # fmt: skip
+    for name, (step, messages) in steps.items():
+        state = after(EngineStarting(), *messages)
+        window = FirstRunWindow()
+        window.swarm.take_invite("shoal://abc")
+        window._go_to(step)
+        headline = overview(state, NOW, str).headline
+        window.show_view(first_run_view(state.setup, state.status, window.caps, headline, str))
+        window.bring_up()
+        keep(window, f"first-{name}")
+        window.deleteLater()
+
+
+def _draw_settings(keep: Keep) -> None:
+    kept = KeptModels(
+        folder="/home/ada/.cache/shoal/models",
+        free_bytes=84_000_000_000,
+        models=(
+            KeptModelInfo(name="Qwen/Qwen3-4B", num_bytes=8_100_000_000, in_use=True),
+            KeptModelInfo(name="starter-float32", num_bytes=815_000_000, in_use=False),
+        ),
+    )
+    state = after(
+        StatusArrived(status(peer_id="12D3KooWExample")),
+        SettingsArrived(engine_settings(limits__uplink_bytes_per_s=1_000_000.0)),
+        PlanArrived(preview()),
+        KeptModelsArrived(kept),
+        SwarmArrived(SwarmInfo(name="reef", private=True, invite="shoal://abc")),
+    )
+    window = SettingsWindow(settings_view(state.setup, state.status, str))
+    window.api.show_token_file(Path("/home/ada/.local/share/shoal/api-token"))
+    window.api.show_view(settings_view(state.setup, state.status, str))
+    window.app.show_choices(autostart=False, stays=True, theme=Theme.SYSTEM)
+    window.bring_up()
+    for page, name in enumerate(PAGES):
+        window.open_page(page)
+        keep(window, f"settings-{name}")
+    window.deleteLater()
