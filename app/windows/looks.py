@@ -138,6 +138,7 @@ def style_sheet(colours: Looks) -> str:
     }}
     QCheckBox::indicator:focus {{ border-color: {colours.accent}; }}
     QRadioButton:focus, QCheckBox:focus {{ text-decoration: underline; }}
+    QSlider {{ min-height: 24px; }}  /* else the handle's edge is cut off */
     QSlider::groove:horizontal {{
         height: 4px; border-radius: 2px; background: {colours.border};
     }}
