@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.artwork import icon
 from app.engine_link.api import Api
+from app.engine_link.batches import BatchLink
 from app.engine_link.chats import ChatLink
 from app.engine_link.engine import EngineLink
 from app.engine_link.models import ModelLink
@@ -31,6 +32,7 @@ from app.state import AppState
 from app.store import Store
 from app.tray import Tray
 from app.windows.home import HomeWindow, on_gnome
+from app.wiring.batch import BatchWiring
 from app.wiring.chat import ChatWiring
 from app.wiring.dashboard import DashboardWiring
 from app.wiring.settings import SettingsWiring, take_theme
@@ -75,6 +77,7 @@ class Application(QObject):
         self._dashboard = DashboardWiring(
             self._store, PastLink(api, self), home, self._settings, self
         )
+        self._batches = BatchWiring(self._store, BatchLink(api, self), self._settings, self)
         setup = SetupLink(api, self)
         self._setup = SetupWiring(self._store, setup, self)
         self._wishes = SettingsWiring(self._store, setup, self._settings, home, self)
@@ -97,6 +100,8 @@ class Application(QObject):
         self._dashboard.resume_wanted.connect(self._link.resume)
         self._dashboard.start_wanted.connect(self._process.start)
         self._dashboard.closed.connect(self._on_window_closed)
+        self._batches.notice.connect(self._tray.notify)
+        self._batches.closed.connect(self._on_window_closed)
         self._setup.chat_wanted.connect(self._open_chat)
         self._setup.closed.connect(self._on_window_closed)
         self._wishes.closed.connect(self._on_window_closed)
@@ -154,6 +159,7 @@ class Application(QObject):
         if self._home is not None and self._home.isVisible():
             self._home.show_view(view)
         self._dashboard.draw(state, now)
+        self._batches.draw(state, now)
         if self._chat.window is not None and self._chat.window.isVisible():
             self._chat.draw(state, now)
 
@@ -191,6 +197,10 @@ class Application(QObject):
         if not self._store.state.quitting:
             self._dashboard.bring_up()
 
+    def _open_batches(self) -> None:
+        if not self._store.state.quitting:
+            self._batches.bring_up()
+
     def _open_settings(self) -> None:
         if not self._store.state.quitting:
             self._wishes.bring_up()
@@ -209,6 +219,7 @@ class Application(QObject):
         controls.start_wanted.connect(self._process.start)
         controls.chat_wanted.connect(self._open_chat)
         controls.dashboard_wanted.connect(self._open_dashboard)
+        controls.batches_wanted.connect(self._open_batches)
         controls.settings_wanted.connect(self._open_settings)
         controls.quit_wanted.connect(self.quit)
 
@@ -219,6 +230,7 @@ class Application(QObject):
             self._wishes.window,
             self._chat.window,
             self._dashboard.window,
+            self._batches.window,
             self._home,
         )
         return [window for window in every if window is not None]

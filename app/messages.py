@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.batch_messages import BatchMessage
 from app.chat_messages import ChatMessage
 from app.past_messages import PastMessage
 from app.setup_messages import SetupMessage
@@ -92,6 +93,7 @@ Message = (
     | CommandDone
     | CommandFailed
     | QuitAsked
+    | BatchMessage
     | ChatMessage
     | PastMessage
     | SetupMessage

@@ -68,6 +68,7 @@ class Overview:
     start: Action
     chat: Action
     dashboard: Action
+    batches: Action
     settings: Action
     quit: Action
     facts: tuple[tuple[str, str], ...]
@@ -102,6 +103,7 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         ),
         chat=Action(tr("&Open chat"), enabled=not state.quitting),
         dashboard=Action(tr("Open &dashboard"), enabled=not state.quitting),
+        batches=Action(tr("Open &batches"), enabled=not state.quitting),
         settings=Action(tr("Setti&ngs"), enabled=not state.quitting),
         quit=Action(
             tr("&Quit (engine keeps running)") if stays else tr("&Quit Shoal"),

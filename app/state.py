@@ -9,6 +9,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from app.batch_messages import (
+    FailedWanted,
+    JobAsked,
+    JobChosen,
+    JobCreated,
+    JobDeleted,
+    JobPreviewArrived,
+    JobPreviewFailed,
+    JobRefused,
+    JobsArrived,
+    JobSettled,
+    JobsFollowed,
+    JobsLost,
+    NewsRead,
+    PreviewAsked,
+    RowsArrived,
+    RowsFailed,
+)
+from app.batch_state import Batches, apply_to_batches
 from app.chat_state import Chats, apply_to_chats
 from app.messages import (
     Command,
@@ -91,6 +110,7 @@ class AppState:
     command_error: str = ""
     quitting: bool = False
     chats: Chats = field(default_factory=Chats)
+    batches: Batches = field(default_factory=Batches)
     past: Past = field(default_factory=Past)
     setup: Setup = field(default_factory=Setup)
 
@@ -153,6 +173,25 @@ def apply(state: AppState, message: Message) -> AppState:
             | KeptModelsArrived()
         ):
             return replace(state, setup=apply_to_setup(state.setup, message))
+        case (
+            FailedWanted()
+            | JobAsked()
+            | JobChosen()
+            | JobCreated()
+            | JobDeleted()
+            | JobPreviewArrived()
+            | JobPreviewFailed()
+            | JobRefused()
+            | JobsArrived()
+            | JobSettled()
+            | JobsFollowed()
+            | JobsLost()
+            | NewsRead()
+            | PreviewAsked()
+            | RowsArrived()
+            | RowsFailed()
+        ):
+            return replace(state, batches=apply_to_batches(state.batches, message))
         case _:
             return replace(state, chats=apply_to_chats(state.chats, message))
 

@@ -24,6 +24,7 @@ class Tray(QObject):
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
         dashboard_wanted: Open the dashboard.
+        batches_wanted: Open the batches.
         settings_wanted: Open the settings.
         quit_wanted: End Shoal.
     """
@@ -33,6 +34,7 @@ class Tray(QObject):
     start_wanted = Signal()
     chat_wanted = Signal()
     dashboard_wanted = Signal()
+    batches_wanted = Signal()
     settings_wanted = Signal()
     quit_wanted = Signal()
 
@@ -51,12 +53,14 @@ class Tray(QObject):
         self._below_pauses = self.menu.addSeparator()
         self._chat = self._entry(self.chat_wanted)
         self._dashboard = self._entry(self.dashboard_wanted)
+        self._batches = self._entry(self.batches_wanted)
         self._settings = self._entry(self.settings_wanted)
         self.menu.addSeparator()
         self._quit = self._entry(self.quit_wanted)
         self._icon = QSystemTrayIcon(self)
         self._icon.setContextMenu(self.menu)
         self._icon.activated.connect(self._on_activated)
+        self._icon.messageClicked.connect(self.batches_wanted)
 
     @staticmethod
     def is_available() -> bool:
@@ -79,12 +83,17 @@ class Tray(QObject):
             (self._resume, view.resume),
             (self._chat, view.chat),
             (self._dashboard, view.dashboard),
+            (self._batches, view.batches),
             (self._settings, view.settings),
             (self._quit, view.quit),
         ):
             _draw(entry, action)
         self._draw_pauses(view)
         self._icon.show()
+
+    def notify(self, text: str) -> None:
+        """Tell that a batch has ended; desktops may show nothing, so windows say it too."""
+        self._icon.showMessage("Shoal", text, self._icon.icon())
 
     def hide(self) -> None:
         """Take the icon away."""

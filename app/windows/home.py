@@ -43,6 +43,7 @@ class HomeWindow(QWidget):
         start_wanted: Start the engine again.
         chat_wanted: Open the chat.
         dashboard_wanted: Open the dashboard.
+        batches_wanted: Open the batches.
         settings_wanted: Open the settings.
         quit_wanted: End Shoal.
         closed: The window was closed.
@@ -53,6 +54,7 @@ class HomeWindow(QWidget):
     start_wanted = Signal()
     chat_wanted = Signal()
     dashboard_wanted = Signal()
+    batches_wanted = Signal()
     settings_wanted = Signal()
     quit_wanted = Signal()
     closed = Signal()
@@ -72,8 +74,8 @@ class HomeWindow(QWidget):
         self._detail.setObjectName("hint")
         self.chat = QPushButton()
         self.chat.setObjectName("primary")
-        self.dashboard, self.settings, self.resume, self.start, self.quit = (
-            QPushButton() for _ in range(5)
+        self.dashboard, self.batches, self.settings, self.resume, self.start, self.quit = (
+            QPushButton() for _ in range(6)
         )
         self.pause = PauseButton()
         self._note = self._build_note(on_gnome=on_gnome)
@@ -82,6 +84,7 @@ class HomeWindow(QWidget):
         for button, wanted in (
             (self.chat, self.chat_wanted),
             (self.dashboard, self.dashboard_wanted),
+            (self.batches, self.batches_wanted),
             (self.settings, self.settings_wanted),
             (self.resume, self.resume_wanted),
             (self.start, self.start_wanted),
@@ -102,6 +105,7 @@ class HomeWindow(QWidget):
         for button, action in (
             (self.chat, view.chat),
             (self.dashboard, view.dashboard),
+            (self.batches, view.batches),
             (self.settings, view.settings),
             (self.resume, view.resume),
             (self.start, view.start),
@@ -173,7 +177,14 @@ class HomeWindow(QWidget):
         self._grid.setContentsMargins(ICON_PX + 14, 0, 0, 0)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
-        for button in (self.chat, self.dashboard, self.resume, self.start, self.pause):
+        for button in (
+            self.chat,
+            self.dashboard,
+            self.batches,
+            self.resume,
+            self.start,
+            self.pause,
+        ):
             buttons.addWidget(button)
         buttons.addStretch(1)
         buttons.addWidget(self.settings)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
+from app.batch_state import Batches
 from app.chat_state import Chats
 from app.dashboard_presenters import dashboard_view
 from app.engine_link.past import PastLink
@@ -25,6 +26,7 @@ from engine.localapi.statistics import Range
 
 FOLLOW_EVERY_S = 5.0
 """How often what is looked at is asked for again; the engine takes a sample every ten seconds."""
+_NO_BATCHES = Batches()
 _NO_CHATS = Chats()
 
 
@@ -77,8 +79,9 @@ class DashboardWiring(QObject):
             self._show(self.window, state, now)
 
     def _show(self, window: DashboardWindow, state: AppState, now: datetime) -> None:
-        """Draw, unless all that has changed is a chat: its tokens come a hundred times a second."""
-        drawn = replace(state, chats=_NO_CHATS), now.replace(second=0, microsecond=0)
+        """Draw, unless all that has changed is a chat or a batch, whose changes come many times a second."""
+        rest = replace(state, chats=_NO_CHATS, batches=_NO_BATCHES)
+        drawn = rest, now.replace(second=0, microsecond=0)
         if drawn == self._drawn:
             return
         self._drawn = drawn

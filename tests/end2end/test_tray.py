@@ -451,3 +451,41 @@ def kept(app: App) -> list[dict[str, Any]]:
 def last_text(app: App) -> str:
     found = kept(app)
     return found[-1]["text"] if len(found) > 1 else ""
+
+
+@pytest.mark.slow
+def test_table_becomes_results_in_the_window_of_batches(
+    start_app: StartApp, tmp_path: Path
+) -> None:
+    app = start_app(engine_command=None)
+    app.wait_for_state("idle", "serving")
+    wait_until(lambda: app.status().can_chat, 15, "a route")
+    table = tmp_path / "fish.csv"
+    table.write_text("name,place\nHerring,North Sea\n,\nSardine,Bay of Biscay\n")
+    app.choose("b")
+    app.screen.wait_for_window("Shoal batches")
+    app.screen.keys("ctrl+n")
+    app.screen.write(str(table))
+    app.screen.keys("alt+t")
+    app.screen.write("Where does the {name} live? In the {place}?")
+    app.screen.keys("alt+l")
+    app.screen.write("4\t")
+    time.sleep(1.5)  # the first rows are drawn a moment after the last key
+    app.screen.keys("ctrl+Return")
+
+    def job() -> dict[str, Any]:
+        jobs = app.ask_engine("/shoal/v1/jobs")["jobs"]
+        return jobs[0] if jobs else {"state": "none"}
+
+    wait_until(lambda: job()["state"] in ("review", "completed"), 30, "the check of the rows")
+    if job()["state"] == "review":
+        time.sleep(0.5)  # the window learns of it just after the engine
+        app.screen.keys("alt+s")
+    done = wait_until(lambda: job() if job()["state"] == "completed" else None, 60, "its end")
+    results = (tmp_path / "fish.results.csv").read_text().splitlines()
+    assert len(results) == 1 + done["total_rows"]
+    assert done["done_rows"] >= 2
+    assert done["done_rows"] + done["failed_rows"] == done["total_rows"]
+    app.screen.keys("ctrl+w")
+    wait_until(lambda: not app.screen.windows("Shoal batches"), 5, "the end of the window")
+    assert app.process.poll() is None

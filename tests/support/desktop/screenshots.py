@@ -52,6 +52,7 @@ from engine.localapi.running import Home
 from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
 from engine.models.catalogue import catalogue
 from tests.support.app_states import after, answer, begun, info, question
+from tests.support.desktop.batch_scenes import batch_pictures
 from tests.support.desktop.dashboard_scenes import dashboard_pictures
 from tests.support.desktop.setup_scenes import setup_pictures
 
@@ -287,12 +288,14 @@ def main() -> None:
             use_palette(colours)
             dashboard_pictures(README_PICTURE.parent, name, only=("swarm", "hour"))
             setup_pictures(README_PICTURE.parent, name, only=("first-machine", "settings-limits"))
+            batch_pictures(README_PICTURE.parent, name, only=("running",))
         return
     options.all.mkdir(parents=True, exist_ok=True)
     for name, colours in (("light", LIGHT), ("dark", DARK)):
         use_palette(colours)
         dashboard_pictures(options.all, name)
         setup_pictures(options.all, name)
+        batch_pictures(options.all, name)
         for scene, state in scenes().items():
             chat_picture(state, options.all / f"chat-{scene}-{name}.png")
             home_picture(state, options.all / f"home-{scene}-{name}.png")

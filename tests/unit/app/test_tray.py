@@ -46,6 +46,7 @@ def test_menu_of_a_serving_node_begins_with_its_state(tray: Tray) -> None:
         "Pause everything, chat too",
         "Open chat",
         "Open dashboard",
+        "Open batches",
         "Settings",
         "Quit Shoal",
     ]
@@ -65,6 +66,7 @@ def test_state_line_of_a_pause_tells_its_end_and_its_reason(tray: Tray) -> None:
         "Resume",
         "Open chat",
         "Open dashboard",
+        "Open batches",
         "Settings",
         "Quit Shoal",
     ]

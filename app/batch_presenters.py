@@ -1,0 +1,400 @@
+"""Batches as lists, words and controls. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, assert_never
+
+from app.batch_state import Batches, RowPage, chosen_job, known_rows, version_of
+from app.presenters import Action
+from app.state import AppState
+from app.words import Tr, day_words
+from engine.localapi.jobs import (
+    ENDED_STATES,
+    JobInfo,
+    JobPreview,
+    JobProblem,
+    JobState,
+    PreviewRow,
+    RowState,
+)
+
+PRIORITIES = (-10, 0, 10)
+"""What the three choices of the window mean."""
+MAX_PROMPT_CHARS = 400
+"""Of a row in the preview."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """A batch in the list."""
+
+    id: str
+    title: str
+    detail: str
+    share: float | None
+    """How much is done, 0 to 1; None: there is nothing to go on with."""
+    is_bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowsView:
+    """The table of rows: what is known, and under which version of the job."""
+
+    job: str | None
+    only_failed: bool
+    count: int
+    version: tuple[object, ...]
+    pages: tuple[RowPage, ...]
+    states: tuple[tuple[RowState, str], ...]
+    """What each state is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """The batch that is looked at."""
+
+    id: str
+    title: str
+    state: str
+    detail: str
+    """What it waits for or why it has failed; may be empty."""
+    share: float
+    facts: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+    problems_title: str
+    start: Action
+    pause: Action
+    resume: Action
+    retry: Action
+    cancel: Action
+    delete: Action
+    results: Action
+    output_path: str | None
+    priority: int | None
+    """Index in `PRIORITIES`; None: another one."""
+    priority_label: str
+    can_change_priority: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FormView:
+    """What the form for a new batch shows beside what the person has written."""
+
+    detected: str
+    """What kind of file it is; empty while there is none."""
+    columns: tuple[str, ...]
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    bad_rows: frozenset[int]
+    note: str
+    """What to do next, or how many of the rows shown are bad."""
+    problem: str
+    can_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchView:
+    """The window of batches."""
+
+    lines: tuple[JobLine, ...]
+    chosen: str | None
+    note: str
+    """Why the list is empty or old; empty when it is not."""
+    refusal: str
+    news: str
+    """The batch that has ended, as a sentence."""
+    news_job: str | None
+    job: JobView | None
+    rows: RowsView
+    form: FormView
+
+
+def batch_view(state: AppState, now: datetime, tr: Tr) -> BatchView:
+    """The batches; `now` carries the local time zone."""
+    batches = state.batches
+    job = chosen_job(batches)
+    news = batches.news if batches.news is not None and batches.news.id != batches.chosen else None
+    return BatchView(
+        lines=tuple(_line(one, now, tr) for one in batches.jobs),
+        chosen=None if job is None else job.id,
+        note=_note(state, tr),
+        refusal=batches.refusal if job is not None else "",
+        news="" if news is None else news_words(news, tr),
+        news_job=None if news is None else news.id,
+        job=None if job is None else _job(job, state, tr),
+        rows=RowsView(
+            job=None if job is None else job.id,
+            only_failed=batches.only_failed,
+            count=known_rows(batches),
+            version=() if job is None else version_of(job),
+            pages=batches.pages,
+            states=tuple((one, _row_state(one, tr)) for one in RowState),
+        ),
+        form=_form(batches, linked=state.linked, tr=tr),
+    )
+
+
+def news_words(job: JobInfo, tr: Tr) -> str:
+    """What has become of a batch: `“Articles” is done: 120 rows answered, 3 failed.`."""
+    if job.state is JobState.FAILED:
+        why = job.reason or tr("its input cannot be used.")
+        return tr("“{name}” has failed: {reason}").format(name=job.name, reason=why)
+    if job.failed_rows:
+        text = tr("“{name}” is done: {done} rows answered, {failed} failed.")
+    else:
+        text = tr("“{name}” is done: {done} rows answered.")
+    return text.format(name=job.name, done=f"{job.done_rows:,}", failed=f"{job.failed_rows:,}")
+
+
+def eta_words(low_s: float, high_s: float, tr: Tr) -> str:
+    """`about 3 min`, `12–18 min`, `1.5–2 h`: how long it will take yet."""
+    for unit_s, words, digits in (
+        (86_400.0, tr("{n} d"), 1),
+        (3600.0, tr("{n} h"), 1),
+        (60.0, tr("{n} min"), 0),
+        (1.0, tr("{n} s"), 0),
+    ):
+        if high_s >= 2 * unit_s or unit_s == 1.0:
+            low, high = (f"{value / unit_s:.{digits}f}" for value in (low_s, high_s))
+            low, high = low.removesuffix(".0"), high.removesuffix(".0")
+            if low == high:
+                return tr("about {time}").format(time=words.format(n=high))
+            return words.format(n=f"{low}–{high}")
+    raise AssertionError("a second is the last unit")
+
+
+def _note(state: AppState, tr: Tr) -> str:
+    if not state.linked:
+        return tr("The engine does not answer; batches go on when it runs again.")
+    if state.batches.lost:
+        return state.batches.lost
+    if not state.batches.listed:
+        return tr("Asking the engine…")
+    return "" if state.batches.jobs else tr("There are no batches yet.")
+
+
+def _line(job: JobInfo, now: datetime, tr: Tr) -> JobLine:
+    goes_on = job.state not in ENDED_STATES
+    if goes_on and job.state not in (JobState.VALIDATING, JobState.REVIEW):
+        detail = f"{_state(job, tr)}, {_rows_done(job):,} / {job.total_rows:,}"
+    else:
+        detail = _state(job, tr)
+    if not goes_on:
+        detail += f", {day_words(job.ended_at or job.created_at, now, tr)}"
+    return JobLine(
+        id=job.id,
+        title=job.name,
+        detail=detail,
+        share=_share(job) if goes_on and job.total_rows else None,
+        is_bad=job.state in (JobState.FAILED, JobState.REVIEW),
+    )
+
+
+def _job(job: JobInfo, state: AppState, tr: Tr) -> JobView:
+    free = state.linked and not state.batches.busy
+    ended = job.state in ENDED_STATES
+    works = job.state in (JobState.QUEUED, JobState.RUNNING)
+    priority = PRIORITIES.index(job.priority) if job.priority in PRIORITIES else None
+    return JobView(
+        id=job.id,
+        title=job.name,
+        state=_state(job, tr),
+        detail=job.reason or _advice(job, tr),
+        share=_share(job),
+        facts=_facts(job, tr),
+        problems=tuple(problem_words(one, tr) for one in job.problems),
+        problems_title=_problems_title(job, tr),
+        start=Action(tr("&Start without these rows"), job.state is JobState.REVIEW, free),
+        pause=Action(tr("&Pause"), works, free),
+        resume=Action(tr("&Resume"), job.state is JobState.PAUSED, free),
+        retry=Action(
+            tr("Re&try failed rows"), job.state is JobState.COMPLETED and job.failed_rows > 0, free
+        ),
+        cancel=Action(tr("&Cancel…"), not ended, free),
+        delete=Action(tr("&Delete…"), ended, free),
+        results=Action(tr("Sho&w results"), job.output_path is not None and job.done_rows > 0),
+        output_path=job.output_path,
+        priority=priority,
+        priority_label=tr("Priority {n}").format(n=job.priority),
+        can_change_priority=free and not ended,
+    )
+
+
+def problem_words(problem: JobProblem, tr: Tr) -> str:
+    """Where and what: `Line 12, column name: it is empty.`."""
+    if problem.line is None:
+        return problem.message
+    if problem.column is None:
+        return tr("Line {line}: {text}").format(line=problem.line, text=problem.message)
+    return tr("Line {line}, column {column}: {text}").format(
+        line=problem.line, column=problem.column, text=problem.message
+    )
+
+
+def _problems_title(job: JobInfo, tr: Tr) -> str:
+    if not job.problems:
+        return ""
+    if job.state is JobState.REVIEW:
+        text = tr("{n} of {total} rows cannot be asked")
+    elif job.state is JobState.FAILED:
+        return tr("What is wrong with the input")
+    else:
+        text = tr("{n} of {total} rows could not be asked")
+    title = text.format(n=f"{job.num_problems:,}", total=f"{job.total_rows:,}")
+    if job.num_problems > len(job.problems):
+        title += tr("; the first {n}:").format(n=len(job.problems))
+    return title
+
+
+def _facts(job: JobInfo, tr: Tr) -> tuple[tuple[str, str], ...]:
+    rows = tr("{done} of {total} answered").format(
+        done=f"{job.done_rows:,}", total=f"{job.total_rows:,}"
+    )
+    if job.state is JobState.VALIDATING:
+        rows = tr("{n} read so far").format(n=f"{job.total_rows:,}")
+    if job.failed_rows:
+        rows += ", " + tr("{n} failed").format(n=f"{job.failed_rows:,}")
+    if job.running_rows:
+        rows += ", " + tr("{n} being answered").format(n=f"{job.running_rows:,}")
+    facts = [(tr("Rows"), rows)]
+    if job.state is JobState.RUNNING:
+        eta = tr("not known yet")
+        if job.eta_low_s is not None and job.eta_high_s is not None:
+            eta = eta_words(job.eta_low_s, job.eta_high_s, tr)
+        facts.append((tr("Time left"), eta))
+        facts.append((tr("Speed"), tr("{n} tokens/s").format(n=f"{job.tokens_per_s:.1f}")))
+    if job.completion_tokens:
+        tokens = tr("{read} read, {written} written").format(
+            read=f"{job.prompt_tokens:,}", written=f"{job.completion_tokens:,}"
+        )
+        facts.append((tr("Tokens"), tokens))
+    if job.output_path is not None:
+        facts.append((tr("Results"), job.output_path))
+    return tuple(facts)
+
+
+def _state(job: JobInfo, tr: Tr) -> str:
+    match job.state:
+        case JobState.VALIDATING:
+            return tr("Checking the rows")
+        case JobState.REVIEW:
+            return tr("Some rows cannot be asked")
+        case JobState.QUEUED:
+            return tr("Waiting for its turn")
+        case JobState.RUNNING:
+            return tr("Running")
+        case JobState.PAUSED:
+            return tr("Paused")
+        case JobState.COMPLETED:
+            return tr("Done, with failed rows") if job.failed_rows else tr("Done")
+        case JobState.FAILED:
+            return tr("Failed")
+        case JobState.CANCELLED:
+            return tr("Cancelled")
+        case _:
+            assert_never(job.state)
+
+
+def _row_state(state: RowState, tr: Tr) -> str:
+    match state:
+        case RowState.PENDING:
+            return tr("Waiting")
+        case RowState.RUNNING:
+            return tr("Being answered")
+        case RowState.DONE:
+            return tr("Done")
+        case RowState.FAILED:
+            return tr("Failed")
+        case _:
+            assert_never(state)
+
+
+def _advice(job: JobInfo, tr: Tr) -> str:
+    if job.state is JobState.REVIEW:
+        return tr(
+            "Nothing has been asked yet. Start without these rows (each gets an error in the "
+            "results), or cancel, correct the file and begin again."
+        )
+    return ""
+
+
+def _rows_done(job: JobInfo) -> int:
+    return job.done_rows + job.failed_rows
+
+
+def _share(job: JobInfo) -> float:
+    """Below 0 while the end is unknown."""
+    if job.state is JobState.VALIDATING:
+        return -1.0
+    return _rows_done(job) / job.total_rows if job.total_rows else 0.0
+
+
+def _form(batches: Batches, *, linked: bool, tr: Tr) -> FormView:
+    preview = batches.preview
+    problem = batches.preview_error
+    if preview is not None and preview.problem is not None:
+        problem = problem_words(preview.problem, tr)
+    has_input = batches.preview_wanted is not None
+    rows = () if preview is None else preview.rows
+    bad = frozenset(at for at, row in enumerate(rows) if row.problem is not None)
+    if not has_input:
+        note = tr("Choose a file, or drop one here; then you see its first rows as they are asked.")
+    elif bad:
+        note = tr("{n} of the first {total} rows cannot be asked; the table says why.").format(
+            n=len(bad), total=len(rows)
+        )
+    elif preview is None and not problem:
+        note = tr("Reading the first rows…")
+    elif rows:
+        note = tr("The first {n} rows, as they will be asked.").format(n=len(rows))
+    else:
+        note = ""
+    columns = () if preview is None else preview.columns
+    return FormView(
+        detected="" if preview is None else detected_words(preview, tr),
+        columns=columns,
+        header=(tr("Line"), *columns, tr("What is asked")),
+        rows=tuple(_preview_row(row, len(columns), tr) for row in rows),
+        bad_rows=bad,
+        note=note if linked else tr("The engine does not answer; wait until it runs again."),
+        problem=batches.refusal or problem,
+        can_start=linked and has_input and bool(rows) and not problem and not batches.busy,
+    )
+
+
+def detected_words(preview: JobPreview, tr: Tr) -> str:
+    """`CSV table with 3 columns, UTF-8, separated by “;”`."""
+    count = len(preview.columns)
+    if preview.format == "jsonl":
+        what = (
+            tr("Lines of JSON with {n} columns") if count else tr("Lines of JSON, one request each")
+        )
+    elif preview.format == "csv":
+        what = tr("Table with {n} columns")
+    else:
+        what = tr("Text, one prompt on each line")
+    text = f"{what.format(n=count)}, {preview.encoding.upper()}"
+    if preview.format == "csv" and preview.delimiter is not None:
+        sign = {"\t": tr("tabs")}.get(preview.delimiter, f"“{preview.delimiter}”")
+        text += ", " + tr("separated by {sign}").format(sign=sign)
+    return text
+
+
+def _preview_row(row: PreviewRow, columns: int, tr: Tr) -> tuple[str, ...]:
+    values = (*row.values, *("",) * columns)[:columns]
+    if row.problem is not None:
+        asked = problem_words(row.problem, tr)
+    else:
+        asked = _prompt(row.request or {})[:MAX_PROMPT_CHARS]
+    return (str(row.line), *(value[:MAX_PROMPT_CHARS] for value in values), asked)
+
+
+def _prompt(body: dict[str, Any]) -> str:
+    """The last thing that a request says; its form has been checked by the engine."""
+    messages = body.get("messages")
+    said = body.get("prompt", "")
+    if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
+        said = messages[-1].get("content", "")
+    return said if isinstance(said, str) else str(said)
