@@ -154,7 +154,10 @@ def apply_to_batches(batches: Batches, message: BatchMessage) -> Batches:
         case JobAsked():
             return replace(batches, busy=True, refusal="")
         case JobCreated(job):
-            made = _with_jobs(replace(batches, busy=False), (job,), ())
+            known = any(
+                one.id == job.id for one in batches.jobs
+            )  # the stream was faster, and newer
+            made = _with_jobs(replace(batches, busy=False), () if known else (job,), ())
             return _without_rows(replace(made, chosen=job.id))
         case JobSettled(job):
             return _with_jobs(replace(batches, busy=False, refusal=""), (job,), ())

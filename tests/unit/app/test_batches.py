@@ -68,8 +68,8 @@ def test_deleted_batch_leaves_the_form_behind() -> None:
 
 
 def test_only_a_few_pages_are_held_of_fifty_thousand_rows() -> None:
-    known = batches(JobsArrived((job(),)), JobChosen("job_1"), *(page(n) for n in range(400)))
-    assert [one.page for one in known.pages] == list(range(400 - MAX_PAGES, 400))
+    known = batches(JobsArrived((job(),)), JobChosen("job_1"), *(page(n) for n in range(20)))
+    assert [one.page for one in known.pages] == list(range(20 - MAX_PAGES, 20))
     assert known_rows(known) == 50_000
     assert after_row(known, 399) == 39_899
 
@@ -200,3 +200,10 @@ def test_list_says_why_it_is_empty() -> None:
     )
     assert batch_view(after(up), NOW, str).note == "Asking the engine…"
     assert batch_view(after(up, JobsArrived(())), NOW, str).note == "There are no batches yet."
+
+
+def test_answer_that_comes_late_does_not_undo_what_the_stream_has_told() -> None:
+    known = batches(
+        JobAsked(), JobsArrived((job(state="completed"),)), JobCreated(job(state="validating"))
+    )
+    assert known.jobs[0].state == "completed"

@@ -101,3 +101,10 @@ def test_choices_wait_while_an_order_is_under_way(tray: Tray) -> None:
     waiting = {entry.text().replace("&", ""): entry.isEnabled() for entry in entries(tray)}
     assert waiting["Pause for 1 hour"] is False
     assert waiting["Open chat"] is True
+
+
+def test_message_about_a_batch_leads_to_the_batches(tray: Tray, qtbot: QtBot) -> None:
+    hear(tray)
+    tray.notify("“Articles” is done: 120 rows answered.")
+    with qtbot.waitSignal(tray.batches_wanted):
+        tray._icon.messageClicked.emit()

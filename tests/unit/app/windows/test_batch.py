@@ -257,3 +257,19 @@ def test_labels_are_never_cut_with_larger_letters(window: BatchWindow, qtbot: Qt
     for state in scenes().values():
         show(window, state)
         qtbot.waitUntil(nothing_is_cut)
+
+
+def test_return_with_control_starts_from_any_field(window: BatchWindow, qtbot: QtBot) -> None:
+    show(window, scenes()["form"])
+    window.form.take_file("/home/ada/articles.csv")
+    for field in (window.form.template, window.form.input):
+        field.setFocus()
+        with qtbot.waitSignal(window.form.create_wanted, timeout=3000):
+            qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+
+
+def test_new_batch_puts_the_keyboard_into_the_form(window: BatchWindow, qtbot: QtBot) -> None:
+    window.list.setFocus()
+    window.begin_new()
+    show(window, scenes()["form"])
+    qtbot.waitUntil(window.form.input.hasFocus)
