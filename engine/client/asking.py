@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from engine.core.errors import PeerError, PeerUnreachable, StageTimedOut
@@ -37,7 +37,9 @@ class Asker:
     def __init__(self, links: Links) -> None:
         self._links = links
         self._numbers = itertools.count(1)
-        self._waiting: dict[tuple[PeerId, int, Kind], asyncio.Future[Any]] = {}
+        self._waiting: dict[
+            tuple[PeerId, int, Kind], tuple[asyncio.Future[Any], Callable[[], None]]
+        ] = {}
         links.on({answer for answer, _ in _ANSWERS.values()}, self._on_answer)
         links.on_lost(self._on_lost)
 
@@ -53,6 +55,7 @@ class Asker:
         expected: type[R],
         limit_s: float,
         addresses: Sequence[str] = (),
+        on_answer: Callable[[], None] = lambda: None,
     ) -> R:
         """Ask, opening the link if there is none.
 
@@ -63,6 +66,8 @@ class Asker:
             expected: What answers it.
             limit_s: For the link and the answer together.
             addresses: Where the peer may be reached.
+            on_answer: Called as the answer arrives, before the frames behind it are handled: the
+                caller goes on only after some of them.
 
         Raises:
             PeerUnreachable: There is no link, or it broke before the answer came.
@@ -72,7 +77,7 @@ class Asker:
         numbered: _Numbered = question  # type: ignore[assignment]
         key = (peer, numbered.request, _ANSWERS[kind][0])
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._waiting[key] = future
+        self._waiting[key] = future, on_answer
         try:
             async with asyncio.timeout(limit_s):
                 await self._links.connect(peer, addresses)
@@ -97,11 +102,15 @@ class Asker:
     def _on_answer(self, peer: PeerId, frame: Frame) -> None:
         expected = next(model for kind, model in _ANSWERS.values() if kind is frame.kind)
         answer: Any = parse(frame, expected)
-        future = self._waiting.get((peer, answer.request, frame.kind))
-        if future is not None and not future.done():
+        asked = self._waiting.get((peer, answer.request, frame.kind))
+        if asked is None:
+            return
+        future, on_answer = asked
+        if not future.done():
+            on_answer()
             future.set_result(answer)
 
     def _on_lost(self, peer: PeerId, error: PeerError) -> None:
-        for (asked, _, _), future in self._waiting.items():
+        for (asked, _, _), (future, _) in self._waiting.items():
             if asked == peer and not future.done():
                 future.set_exception(error)

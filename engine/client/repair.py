@@ -135,7 +135,7 @@ class Repair:
             route: The way.
             flows: What each stage does.
             held: Stages that were there before.
-            settled: Told of each stage as it answers.
+            settled: Told of each stage as it answers, before it is heard any further.
 
         Raises:
             StepFailed: A stage cannot go that way.
@@ -152,8 +152,10 @@ class Repair:
                     for sequence, flow in zip(self.sequences, flows, strict=True)
                 ),
             )
-            await self._order(hop, Kind.ROUTE, request, self.config.hold_timeout_s + REACH_S)
-            settled(hop.peer)
+            limit_s = self.config.hold_timeout_s + REACH_S
+            # At once: a loss that a stage tells of right behind its answer has not been mended.
+            on_answer = functools.partial(settled, hop.peer)
+            await self._order(hop, Kind.ROUTE, request, limit_s, on_answer)
 
         await _all(
             lead_one(place, hop)
@@ -186,10 +188,17 @@ class Repair:
         await _all(orders)
 
     async def _order(
-        self, hop: Hop, kind: Kind, request: RouteRequest | ReplayRequest, limit_s: float
+        self,
+        hop: Hop,
+        kind: Kind,
+        request: RouteRequest | ReplayRequest,
+        limit_s: float,
+        on_answer: Callable[[], None] = lambda: None,
     ) -> None:
         try:
-            reply = await self.asker.ask(hop.peer, kind, request, CourseReply, limit_s)
+            reply = await self.asker.ask(
+                hop.peer, kind, request, CourseReply, limit_s, on_answer=on_answer
+            )
         except (StageTimedOut, PeerSilent) as error:
             raise StepFailed(error, hangs=hop.peer) from error
         except PeerError as error:  # the next attempt shows whether it lives

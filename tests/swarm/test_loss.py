@@ -14,15 +14,15 @@ import pytest_asyncio
 
 from engine.client.client import Client
 from engine.config import ClientConfig, StageConfig
-from engine.core.errors import EngineError, PeerDropped
+from engine.core.errors import EngineError, PeerDropped, PeerUnreachable
 from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import StageState
-from engine.protocol.frames import Kind
-from engine.protocol.messages import message_frame
-from engine.protocol.recovery import Notice
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.messages import message_frame, parse
+from engine.protocol.recovery import Notice, RouteRequest
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
 
@@ -228,6 +228,32 @@ async def test_link_that_breaks_though_nobody_died_is_opened_again_and_nobody_re
     assert not pairs
     assert client.recoveries.stages_replaced == 0
     assert counted.computed(3) == 0
+
+
+async def test_stage_that_notices_a_loss_just_after_it_was_led_is_led_once_more(
+    swarm: LocalSwarm, undisturbed: list[list[TokenEvent]]
+) -> None:
+    patient = ClientConfig(reuse_prefixes=False, step_timeout_s=3600.0)
+    _, client = await newcomer(swarm, "led twice", patient)
+    stage = swarm.stages[1]
+    attempts = []
+
+    def routed(_: PeerId, frame: Frame) -> None:
+        attempts.append(parse(frame, RouteRequest).attempt)
+        if attempts == [1]:
+            # Behind the answer to ROUTE, so that the client finds both at once.
+            late = PeerUnreachable("The connection broke some time ago.")
+            asyncio.get_running_loop().call_soon(stage.handler._on_lost, PeerId("s0"), late)
+
+    def part() -> None:
+        swarm.network.cut(PeerId("s2"), PeerId("s0"))
+        swarm.network.heal(PeerId("s2"), PeerId("s0"))
+
+    stage.links.on([Kind.ROUTE], routed)
+    async with asyncio.timeout(30):
+        assert await generate(client, at(5, part)) == undisturbed
+    assert attempts == [1, 2]
+    assert client.recoveries.stages_replaced == 0
 
 
 async def test_two_stages_that_cannot_reach_each_other_are_led_around(
