@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRect,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QLabel,
@@ -12,6 +21,8 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSplitter,
     QStackedWidget,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
@@ -25,6 +36,7 @@ from app.windows.batch_job import BatchPage
 from app.windows.looks import Looks, looks, style_sheet
 
 SIDE_PX = 250
+ITEM_PADDING_PX = 10
 JOB_ROLE = Qt.ItemDataRole.UserRole.value
 
 
@@ -61,6 +73,7 @@ class BatchWindow(QWidget):
         self.list.setObjectName("pages")
         self.list.setAccessibleName(self.tr("Batches"))
         self.list.setWordWrap(True)
+        self.list.setItemDelegate(WrappedLines(self.list))
         self.list.setResizeMode(QListWidget.ResizeMode.Adjust)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._note = QLabel(wordWrap=True)
@@ -218,6 +231,24 @@ class BatchWindow(QWidget):
         if colours != self._colours:
             self._colours = colours
             self.setStyleSheet(style_sheet(colours) + _sheet(colours))
+
+
+class WrappedLines(QStyledItemDelegate):
+    """Items as high as their text; Qt's own count leaves out the style sheet's padding."""
+
+    def __init__(self, view: QListWidget) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        """How much room the text of `index` takes."""
+        width = self._view.viewport().width() - 2 * ITEM_PADDING_PX
+        room = QRect(0, 0, width - ITEM_PADDING_PX, 10_000)
+        wraps = Qt.TextFlag.TextWordWrap
+        text = self._view.fontMetrics().boundingRect(room, wraps, str(index.data()))
+        return QSize(width, text.height() + 2 * ITEM_PADDING_PX)
 
 
 def _dropped(event: QDropEvent) -> str:

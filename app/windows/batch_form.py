@@ -26,7 +26,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.batch_presenters import PRIORITIES, FormView
+from app.batch_form_presenters import FormView
+from app.batch_presenters import PRIORITIES
 from engine.localapi.jobs import JobCreateRequest, JobFormat, JobPreviewRequest
 
 LOOK_AFTER_MS = 300

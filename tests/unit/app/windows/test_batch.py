@@ -253,6 +253,13 @@ def test_labels_are_never_cut_with_larger_letters(window: BatchWindow, qtbot: Qt
         for button in window.findChildren(QPushButton):
             if button.isVisible():
                 assert button.width() >= button.minimumSizeHint().width(), button.text()
+        for at in range(window.list.count()):
+            place = window.list.visualItemRect(window.list.item(at))
+            room = place.adjusted(10, 0, -10, 0)
+            text = window.list.fontMetrics().boundingRect(
+                room, Qt.TextFlag.TextWordWrap, window.list.item(at).text()
+            )
+            assert place.height() >= text.height()
 
     for state in scenes().values():
         show(window, state)
