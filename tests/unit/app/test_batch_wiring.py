@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.batch_rows import ANSWER, STATE
@@ -89,6 +90,7 @@ def batches(engine: Engine, tmp_path: Path, qtbot: QtBot) -> Iterator[Batches]:
     one.link.let_go()
     one.window.deleteLater()
     one.store.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def test_batch_goes_from_the_form_to_its_results_file(batches: Batches, tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QFont
 from PySide6.QtWidgets import (
     QApplication,
@@ -41,12 +42,14 @@ CONTROLS = (QPushButton, QLineEdit, QComboBox, QSpinBox, QPlainTextEdit, QListWi
 
 
 @pytest.fixture
-def window(qtbot: QtBot, tmp_path: Path) -> BatchWindow:
+def window(qtbot: QtBot, tmp_path: Path) -> Iterator[BatchWindow]:
     window = BatchWindow(Settings(Home.under(tmp_path)))
-    qtbot.addWidget(window)
     show(window, looking_at(job(), *OTHERS))
     window.bring_up()
-    return window
+    yield window
+    window.deleteLater()
+    # Gone at once: what is left over would be drawn anew when a later test changes the palette.
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 def show(window: BatchWindow, state: AppState) -> None:
