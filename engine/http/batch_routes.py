@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from aiohttp import BodyPartReader, web
 
 from engine.core.errors import RequestError
+from engine.http.changes import Changes
 from engine.http.fields import Fields, parse_object, wrong_type
 from engine.http.job_routes import send_results
 from engine.http.openai_batches import batch_json, file_json
@@ -31,6 +32,7 @@ class BatchRoutes:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
+        self._changes = Changes()
 
     def table(self) -> list[web.RouteDef]:
         """The routes."""
@@ -134,7 +136,8 @@ class BatchRoutes:
             skip_bad_rows=True,
             max_rows=MAX_BATCH_ROWS,
         )
-        return _json(await self._batch_json(await self._jobs.begin(spec, record.name)))
+        job = await self._changes.finish(self._jobs.begin(spec, record.name))
+        return _json(await self._batch_json(job))
 
     async def batches(self, request: web.Request) -> web.Response:
         """List the batches."""
@@ -149,7 +152,8 @@ class BatchRoutes:
     async def cancel(self, request: web.Request) -> web.Response:
         """End one; the answers so far stay."""
         job = await self._batch(request)
-        return _json(await self._batch_json(await self._jobs.cancel(job.id)))
+        job = await self._changes.finish(self._jobs.cancel(job.id))
+        return _json(await self._batch_json(job))
 
     async def _batch(self, request: web.Request) -> Job:
         job = await self._jobs.store.job(request.match_info["id"])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from aiohttp import web
 
 from engine.core.errors import RequestError
 from engine.http.bodies import json_response, read_body
+from engine.http.changes import Changes
 from engine.localapi.settings import (
     BackupRequest,
     IdentityBackup,
@@ -18,8 +17,6 @@ from engine.localapi.settings import (
     Settings,
     SettingsChange,
 )
-
-T = TypeVar("T")
 
 
 class HouseholdBackend(Protocol):
@@ -55,7 +52,7 @@ class HouseholdRoutes:
 
     def __init__(self, backend: HouseholdBackend) -> None:
         self._backend = backend
-        self._changes: set[asyncio.Task[Any]] = set()
+        self._changes = Changes()
 
     def table(self) -> list[web.RouteDef]:
         """The routes."""
@@ -78,7 +75,7 @@ class HouseholdRoutes:
     async def change_settings(self, request: web.Request) -> web.Response:
         """Change some, or none if one of them is wrong."""
         wanted = await read_body(request, SettingsChange)
-        return json_response(await self._finish(self._backend.change_settings(wanted)))
+        return json_response(await self._changes.finish(self._backend.change_settings(wanted)))
 
     async def kept_models(self, request: web.Request) -> web.Response:
         """The models on disk."""
@@ -89,7 +86,7 @@ class HouseholdRoutes:
         name = request.query.get("name")
         if not name:
             raise RequestError("name must say which model.", param="name")
-        return json_response(await self._finish(self._backend.delete_model(name)))
+        return json_response(await self._changes.finish(self._backend.delete_model(name)))
 
     async def back_up_identity(self, request: web.Request) -> web.Response:
         """The identity under a passphrase."""
@@ -99,12 +96,5 @@ class HouseholdRoutes:
     async def restore_identity(self, request: web.Request) -> web.Response:
         """Become who a backup was."""
         wanted = await read_body(request, RestoreRequest)
-        await self._finish(self._backend.restore_identity(wanted))
+        await self._changes.finish(self._backend.restore_identity(wanted))
         return web.json_response({})
-
-    async def _finish(self, change: Coroutine[Any, Any, T]) -> T:
-        # A caller that hangs up cancels its handler, but a change once begun must not stop half-way.
-        task = asyncio.create_task(change)
-        self._changes.add(task)
-        task.add_done_callback(self._changes.discard)
-        return await asyncio.shield(task)

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from engine.core.errors import RequestError
 from engine.http.bodies import json_response, read_body
+from engine.http.changes import Changes
 from engine.http.sse import EventStream
 from engine.jobs.jobs import Jobs
 from engine.jobs.output import Results
@@ -38,6 +39,7 @@ class JobRoutes:
         self._jobs = jobs
         self._ping_every_s = ping_every_s
         self._streams: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._changes = Changes()
 
     def table(self) -> list[web.RouteDef]:
         """The routes."""
@@ -66,7 +68,8 @@ class JobRoutes:
 
     async def create(self, request: web.Request) -> web.Response:
         """Begin a job."""
-        return self._info(await self._jobs.create(await read_body(request, JobCreateRequest)))
+        wanted = await read_body(request, JobCreateRequest)
+        return self._info(await self._changes.finish(self._jobs.create(wanted)))
 
     async def preview(self, request: web.Request) -> web.Response:
         """Show the first rows."""
@@ -80,11 +83,12 @@ class JobRoutes:
     async def change(self, request: web.Request) -> web.Response:
         """Rename it, or change its priority."""
         wanted = await read_body(request, JobChangeRequest)
-        return self._info(await self._jobs.change(request.match_info["id"], wanted))
+        change = self._jobs.change(request.match_info["id"], wanted)
+        return self._info(await self._changes.finish(change))
 
     async def delete(self, request: web.Request) -> web.Response:
         """Forget it."""
-        await self._jobs.delete(request.match_info["id"])
+        await self._changes.finish(self._jobs.delete(request.match_info["id"]))
         return web.json_response({})
 
     async def act(self, request: web.Request) -> web.Response:
@@ -96,7 +100,8 @@ class JobRoutes:
             "cancel": self._jobs.cancel,
             "retry": self._jobs.retry,
         }
-        return self._info(await acts[request.match_info["action"]](request.match_info["id"]))
+        act = acts[request.match_info["action"]](request.match_info["id"])
+        return self._info(await self._changes.finish(act))
 
     async def rows(self, request: web.Request) -> web.Response:
         """A page of rows."""

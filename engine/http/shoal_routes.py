@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakSet
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from aiohttp import web
 from engine.core.errors import RequestError
 from engine.http.backend import Backend
 from engine.http.bodies import json_response, read_body
+from engine.http.changes import Changes
 from engine.http.sse import EventStream
 from engine.localapi.schema import (
     EngineEvent,
@@ -23,8 +24,6 @@ from engine.localapi.schema import (
     SwarmJoinRequest,
 )
 
-T = TypeVar("T")
-
 
 class ShoalRoutes:
     """Handlers of `/shoal/v1`."""
@@ -33,7 +32,7 @@ class ShoalRoutes:
         self._backend = backend
         self._ping_every_s = ping_every_s
         self._streams: WeakSet[asyncio.Task[Any]] = WeakSet()
-        self._changes: set[asyncio.Task[Any]] = set()
+        self._changes = Changes()
 
     def table(self) -> list[web.RouteDef]:
         """The routes."""
@@ -104,12 +103,12 @@ class ShoalRoutes:
     async def pause(self, request: web.Request) -> web.Response:
         """Pause the stage."""
         wanted = await read_body(request, PauseRequest)
-        await self._finish(self._backend.pause(wanted))
+        await self._changes.finish(self._backend.pause(wanted))
         return json_response(self._backend.status())
 
     async def resume(self, request: web.Request) -> web.Response:
         """Serve again."""
-        await self._finish(self._backend.resume())
+        await self._changes.finish(self._backend.resume())
         return json_response(self._backend.status())
 
     async def quit(self, request: web.Request) -> web.Response:
@@ -124,16 +123,16 @@ class ShoalRoutes:
     async def swarm_create(self, request: web.Request) -> web.Response:
         """Found a swarm."""
         wanted = await read_body(request, SwarmCreateRequest)
-        return json_response(await self._finish(self._backend.swarm_create(wanted)))
+        return json_response(await self._changes.finish(self._backend.swarm_create(wanted)))
 
     async def swarm_join(self, request: web.Request) -> web.Response:
         """Join the swarm of an invite."""
         wanted = await read_body(request, SwarmJoinRequest)
-        return json_response(await self._finish(self._backend.swarm_join(wanted)))
+        return json_response(await self._changes.finish(self._backend.swarm_join(wanted)))
 
     async def swarm_leave(self, request: web.Request) -> web.Response:
         """Go back to solo."""
-        return json_response(await self._finish(self._backend.swarm_leave()))
+        return json_response(await self._changes.finish(self._backend.swarm_leave()))
 
     async def measurements(self, request: web.Request) -> web.Response:
         """What was measured last."""
@@ -143,13 +142,6 @@ class ShoalRoutes:
         """Measure lines now."""
         wanted = await read_body(request, MeasureRequest)
         return json_response(await self._backend.measure_network(wanted))
-
-    async def _finish(self, change: Coroutine[Any, Any, T]) -> T:
-        # A caller that hangs up cancels its handler, but a change once begun must not stop half-way.
-        task = asyncio.create_task(change)
-        self._changes.add(task)
-        task.add_done_callback(self._changes.discard)
-        return await asyncio.shield(task)
 
 
 async def _next(states: AsyncIterator[EngineStatus]) -> EngineStatus | None:

@@ -126,6 +126,11 @@ class Jobs:
         async with intake.opened(spec, path, self._answerer.check):
             pass  # what is wrong with the whole of it is an answer to this request
         if output is not None:
+            if await asyncio.to_thread(_are_same, path, Path(output)):
+                raise OutputUnusable(
+                    f"{output} is the input itself; choose another file for the results.",
+                    param="output_path",
+                )
             await asyncio.to_thread(claim, Path(output), overwrite=overwrite)
         return await self.begin(spec, request.name or spec.input_name, request.priority)
 
@@ -322,3 +327,11 @@ class Jobs:
 
 def _format_of(output_path: str | None) -> ResultFormat:
     return "csv" if output_path is not None and output_path.lower().endswith(".csv") else "jsonl"
+
+
+def _are_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False  # one of them is not there

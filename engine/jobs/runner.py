@@ -147,7 +147,7 @@ class Runner:
         with contextlib.suppress(TimeoutError):  # what has been answered shall be in the results
             async with asyncio.timeout(_SETTLE_S):
                 await work.settled.wait()
-        del self._works[job.key]
+        self._works.pop(job.key, None)
         if work.output is not None and not is_deleted:
             try:
                 await work.output.advance(skip_pending=True)
@@ -339,7 +339,7 @@ class Runner:
         )
         if job.state is not JobState.COMPLETED:
             return  # paused at the last moment
-        del self._works[job.key]
+        self._works.pop(job.key, None)
         if work.output is not None:
             await work.output.close()
         logger.info("a job has ended: %d rows, %d failed", job.total_rows, job.failed_rows)

@@ -10,7 +10,7 @@ from pathlib import Path
 from huggingface_hub import constants
 
 from engine.core.errors import ModelError, ModelNotFound
-from engine.models.storage import writing
+from engine.models.storage import MANIFEST, writing
 
 _HUB_PREFIX = "models--"
 
@@ -69,7 +69,7 @@ def _converted(models_dir: Path) -> list[KeptModel]:
     return [
         KeptModel(folder.name, _tree_size(folder), folder)
         for folder in _children(models_dir)
-        if folder.is_dir() and (folder / "config.json").exists()
+        if folder.is_dir() and (folder / MANIFEST).exists()  # others are not ours to delete
     ]
 
 

@@ -21,6 +21,7 @@ from engine.localapi.schema import Progress
 from engine.models.kept import kept_bytes
 from engine.models.layout import Dtype, content_hash
 from engine.models.storage import (
+    MANIFEST,
     NO_LIMITS,
     FetchLimits,
     locked,
@@ -45,7 +46,6 @@ _GGUF_BYTES = 98_362_432
 _CONVERTED_BYTES = 815_000_000
 _CONVERTER_VERSION = 2
 """Counted up when the converted weights or the tokenizer change."""
-_MANIFEST = "shoal-manifest.json"
 _DIRECTORIES = {"float32": "starter-float32", "bfloat16": "starter-bfloat16"}
 
 OnProgress = Callable[[Progress], None]
@@ -115,7 +115,7 @@ def _is_whole(directory: Path, *, verify: bool) -> bool:
     Size and time of change speak for the content; a file whose time differs (a copied directory)
     is hashed, and noted if it is right.
     """
-    manifest_file = directory / _MANIFEST
+    manifest_file = directory / MANIFEST
     try:
         manifest = json.loads(manifest_file.read_bytes())
         if manifest["gguf_sha256"] != _GGUF_SHA256 or manifest["version"] != _CONVERTER_VERSION:
@@ -175,7 +175,7 @@ def _write_manifest(directory: Path, sha256: dict[str, str]) -> None:
         size_bytes, mtime_ns = stamp(directory / name)
         files[name] = {"sha256": digest, "size": size_bytes, "mtime_ns": mtime_ns}
     manifest = {"version": _CONVERTER_VERSION, "gguf_sha256": _GGUF_SHA256, "files": files}
-    write_whole(directory / _MANIFEST, json.dumps(manifest, indent=2).encode())
+    write_whole(directory / MANIFEST, json.dumps(manifest, indent=2).encode())
 
 
 def _put_in_place(partial: Path, place: Path) -> None:

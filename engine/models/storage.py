@@ -18,6 +18,8 @@ from engine.config import Config
 from engine.core.errors import DiskFull, ModelCorrupt, ModelError
 from engine.core.whole_file import write_whole
 
+MANIFEST = "shoal-manifest.json"
+"""In every folder of a model that Shoal has made."""
 _MARGIN_BYTES = 64 << 20
 """Left free for everybody else."""
 _CHUNK_BYTES = 4 << 20

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Absences:
-    """Looks after stages whose link broke: who cannot be reached again counts as gone.
+    """Looks after stages whose link broke: who cannot be reached again, while others can, is gone.
 
     Args:
         links: Tell what broke.
@@ -43,6 +43,8 @@ class Absences:
         try:
             await self._links.connect(peer)
         except PeerError as error:
+            if not self._links.neighbours.open_links():
+                return  # it may well be we who are gone
             logger.info("…%s counts as gone until it announces itself: %s", short(peer), error)
             self._directory.set_aside(peer)
         except Exception:

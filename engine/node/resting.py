@@ -130,16 +130,19 @@ class Resting:
     async def resume(self) -> None:
         """End the person's pause; the stage runs again unless it yields."""
         async with self._changing:
-            await asyncio.to_thread(pauses.save, self._home.pause_file, None)
-            self._pause = None
-            self._set_timer()
-            if self._has_left:
-                await self._come_back()
-            elif self._decision.runs:
-                await self._run_stage()
-            else:
-                await self._rest_stage(finish_first=False)
+            await self._end_pause()
         self._on_change()
+
+    async def _end_pause(self) -> None:
+        await asyncio.to_thread(pauses.save, self._home.pause_file, None)
+        self._pause = None
+        self._set_timer()
+        if self._has_left:
+            await self._come_back()
+        elif self._decision.runs:
+            await self._run_stage()
+        else:
+            await self._rest_stage(finish_first=False)
 
     async def obey(self, decision: Decision) -> None:
         """Yield, or run again, as the policy says; the person's pause stays what it is."""
@@ -202,7 +205,14 @@ class Resting:
         if self._pause is not None and self._pause.until_unix_s is not None:
             left_s = max(0.0, self._pause.until_unix_s - self._clock.unix_s())
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(left_s, self._resume_by_itself)
+            self._timer = loop.call_later(left_s, self._resume_by_itself, self._pause)
 
-    def _resume_by_itself(self) -> None:
-        self._resuming = asyncio.create_task(self.resume(), name="resume")
+    def _resume_by_itself(self, ended: Pause) -> None:
+        self._resuming = asyncio.create_task(self._resume_after(ended), name="resume")
+
+    async def _resume_after(self, ended: Pause) -> None:
+        async with self._changing:
+            if self._pause is not ended:
+                return  # another pause was asked for at the last moment, and holds
+            await self._end_pause()
+        self._on_change()

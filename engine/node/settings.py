@@ -66,7 +66,7 @@ class SettingsFile:
             ConfigError: It cannot be written.
         """
         try:
-            write_whole(self._file, text.encode())
+            write_whole(self._file.resolve(), text.encode(), 0o600)
         except OSError as error:
             raise ConfigError(
                 f"The settings in {self._file} cannot be written ({error.strerror}); correct the "

@@ -111,8 +111,8 @@ async def test_solo_node_sees_its_own_stage_come_change_and_go(swarm):
 async def test_stage_whose_link_broke_and_that_does_not_answer_is_gone_until_it_speaks_again(
     swarm, tmp_path
 ):
-    one, two = await swarm.peer("one"), await swarm.peer("two")
-    links = [Links(HivemindTransport(p, CONFIG), CONFIG, CLOCK, MEMBERS) for p in (one, two)]
+    one, two, three = [await swarm.peer(name) for name in ("one", "two", "three")]
+    links = [Links(HivemindTransport(p, CONFIG), CONFIG, CLOCK, MEMBERS) for p in (one, two, three)]
     for each in links:
         await each.start()
         swarm.ends(each.stop)
@@ -122,6 +122,7 @@ async def test_stage_whose_link_broke_and_that_does_not_answer_is_gone_until_it_
     directory.start()
     watching = asyncio.create_task(Absences(links[0], directory).watch())
     await links[0].connect(two.peer_id, two.announce_addresses())
+    await links[0].connect(three.peer_id, three.announce_addresses())
     await eventually(lambda: directory.snapshot().stages)
 
     await links[1].stop()

@@ -319,6 +319,18 @@ async def test_an_output_that_cannot_be_written_is_refused_at_once(bench, tmp_pa
     assert await bench.jobs.infos() == []
 
 
+async def test_results_never_replace_the_input(bench, tmp_path):
+    wanted = request(tmp_path, words(3))
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(wanted.input_path)
+    for output in (wanted.input_path, str(link)):
+        with pytest.raises(OutputUnusable, match="is the input itself"):
+            await bench.jobs.create(
+                wanted.model_copy(update={"output_path": output, "overwrite": True})
+            )
+    assert Path(wanted.input_path).read_text().split() == words(3)
+
+
 async def test_asking_for_the_same_again_goes_on_with_the_same_job(bench, tmp_path):
     output = tmp_path / "out.jsonl"
     bench.answerer.gate.clear()

@@ -14,7 +14,9 @@ def models_dir(tmp_path, monkeypatch):
     folder = tmp_path / "models"
     converted = folder / "starter-float32"
     converted.mkdir(parents=True)
-    (converted / "config.json").write_text("{}")
+    (converted / "shoal-manifest.json").write_text("{}")
+    (folder / "somebody-elses").mkdir()
+    (folder / "somebody-elses" / "config.json").write_text("{}")
     (converted / "model.safetensors").write_bytes(b"x" * 1000)
     (folder / "starter.gguf").write_bytes(b"x" * 300)
     note = folder / "hub" / "models--owner--name.json"
