@@ -111,7 +111,9 @@ async def test_volunteers_form_two_pipelines_and_take_over_what_others_leave(
             for engine, pid in zip((founder, other), before, strict=True)
             if engine.status()["worker_pid"] != pid
         )
-        assert "nobody" in moved.status()["span_reason"]
+        # Whoever decides before the lost one's announcement expires sees a faster swarm, not a gap.
+        why = ("served by nobody", "fastest pipeline of all 2")
+        moved.wait(lambda status: any(words in status["span_reason"] for words in why), 30)
         shown: dict[str, Any] = json.loads(shoal_status(moved, "--json"))
         assert sorted([stage["start"], stage["end"]] for stage in shown["plan"]) == [FRONT, BACK]
         assert f"Why these  {shown['span_reason']}" in shoal_status(moved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -482,7 +483,8 @@ def test_table_becomes_results_in_the_window_of_batches(
         time.sleep(0.5)  # the window learns of it just after the engine
         app.screen.keys("alt+s")
     done = wait_until(lambda: job() if job()["state"] == "completed" else None, 60, "its end")
-    results = (tmp_path / "fish.results.csv").read_text().splitlines()
+    with (tmp_path / "fish.results.csv").open(newline="", encoding="utf-8-sig") as file:
+        results = list(csv.reader(file))  # an answer may have several lines
     assert len(results) == 1 + done["total_rows"]
     assert done["done_rows"] >= 2
     assert done["done_rows"] + done["failed_rows"] == done["total_rows"]
