@@ -84,15 +84,15 @@ class Experience:
         time_s: float,
         own_rows: Mapping[PeerId, int],
     ) -> None:
-        now = {stage.peer: stage.sessions for stage in self._view.snapshot().stages}
         stages = []
         for hop in route.hops:
             stage = said.stage(hop.peer)
             if stage is None:
                 return
-            # By now they may have counted ours, or not yet.
-            counted = max(now.get(hop.peer, 0), own_rows.get(hop.peer, 0)) - rows
-            stages.append(replace(stage, sessions=max(stage.sessions, counted)))
+            # Only what it said when it was chosen, and what we know: with rows of others that it tells
+            # of while it is measured, a slow stage could excuse itself.
+            ours = own_rows.get(hop.peer, 0) - rows
+            stages.append(replace(stage, sessions=max(stage.sessions, ours)))
         snapshot = replace(said, stages=tuple(stages))
         link_s = link_times(self._links, snapshot)
         row_bytes = 4 * self._spec.hidden_size
