@@ -34,13 +34,14 @@ from app.windows.banner import Banner
 from app.windows.batch_form import BatchForm
 from app.windows.batch_job import BatchPage
 from app.windows.looks import Looks, looks, style_sheet
+from app.windows.top_window import TopWindow
 
 SIDE_PX = 250
 ITEM_PADDING_PX = 10
 JOB_ROLE = Qt.ItemDataRole.UserRole.value
 
 
-class BatchWindow(QWidget):
+class BatchWindow(TopWindow):
     """Draws a `BatchView`.
 
     Args:
@@ -54,7 +55,6 @@ class BatchWindow(QWidget):
 
     chosen = Signal(object)
     news_read = Signal()
-    closed = Signal()
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -123,13 +123,6 @@ class BatchWindow(QWidget):
         self.chosen.emit(None)
         self.form.input.setFocus()
 
-    def bring_up(self) -> None:
-        """Show the window before all others."""
-        self.show()
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
-        self.raise_()
-        self.activateWindow()
-
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take one file of this computer."""
         if _dropped(event):
@@ -147,7 +140,6 @@ class BatchWindow(QWidget):
         """Remember the place; batches go on."""
         self._settings.keep_geometry("batch", self.saveGeometry())
         super().closeEvent(event)
-        self.closed.emit()
 
     def changeEvent(self, event: QEvent) -> None:
         """Follow the desktop when it turns dark or light."""

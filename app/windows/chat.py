@@ -32,6 +32,7 @@ from app.windows.composer import Composer
 from app.windows.elided import ElidedLabel
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.sidebar import Sidebar
+from app.windows.top_window import TopWindow
 from app.windows.transcript import COLUMN_WIDTH_PX, SIDE_MARGIN_PX, Transcript
 from engine.localapi.chats import Attachment, Message, Speaker
 
@@ -39,7 +40,7 @@ WELCOME_WIDTH_PX = 460
 NARROW_PX = 700
 
 
-class ChatWindow(QWidget):
+class ChatWindow(TopWindow):
     """Draws a `ChatView` and a `SidebarView`, and tells what the person wants.
 
     What concerns the list, a message or the settings is told by `sidebar`, `transcript`, `header`
@@ -64,7 +65,6 @@ class ChatWindow(QWidget):
     clear_wanted = Signal()
     resume_wanted = Signal()
     start_wanted = Signal()
-    closed = Signal()
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -125,10 +125,7 @@ class ChatWindow(QWidget):
 
     def bring_up(self) -> None:
         """Show the window before all others, ready for typing."""
-        self.show()
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
-        self.raise_()
-        self.activateWindow()
+        super().bring_up()
         self.composer.edit.setFocus()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -136,7 +133,6 @@ class ChatWindow(QWidget):
         self._settings.keep_geometry("chat", self.saveGeometry())
         self._settings.keep_geometry("chat-parts", self._parts.saveState())
         super().closeEvent(event)
-        self.closed.emit()
 
     def changeEvent(self, event: QEvent) -> None:
         """Follow the desktop when it turns dark or light."""

@@ -27,11 +27,12 @@ from app.windows.log_page import LogPage
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.pause_button import PauseButton
 from app.windows.swarm_page import SwarmPage
+from app.windows.top_window import TopWindow
 
 ICON_PX = 32
 
 
-class DashboardWindow(QWidget):
+class DashboardWindow(TopWindow):
     """Draws an `Overview`, a `DashboardView` and a `PastView`.
 
     Args:
@@ -48,7 +49,6 @@ class DashboardWindow(QWidget):
     pause_wanted = Signal(object)
     resume_wanted = Signal()
     start_wanted = Signal()
-    closed = Signal()
 
     def __init__(self, settings: Settings, log_folder: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -110,18 +110,10 @@ class DashboardWindow(QWidget):
         self.log.show_view(past)
         self.diagnostics.show_view(past)
 
-    def bring_up(self) -> None:
-        """Show the window before all others."""
-        self.show()
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
-        self.raise_()
-        self.activateWindow()
-
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember the place."""
         self._settings.keep_geometry("dashboard", self.saveGeometry())
         super().closeEvent(event)
-        self.closed.emit()
 
     def changeEvent(self, event: QEvent) -> None:
         """Follow the desktop when it turns dark or light."""

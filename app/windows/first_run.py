@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QKeyEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -22,6 +22,7 @@ from app.windows.cap_sliders import CapSliders
 from app.windows.card import CardFrame
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.swarm_choice import SwarmChoice
+from app.windows.top_window import TopWindow
 
 SIZE_PX = (640, 560)
 PREVIEW_AFTER_MS = 120
@@ -30,7 +31,7 @@ STEPS = 1000
 WELCOME, MACHINE, BEGIN, READY = range(4)
 
 
-class FirstRunWindow(QWidget):
+class FirstRunWindow(TopWindow):
     """Three steps and an end.
 
     Signals:
@@ -45,7 +46,6 @@ class FirstRunWindow(QWidget):
     caps_chosen = Signal(object)
     begin_wanted = Signal(object)
     chat_wanted = Signal()
-    closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -126,18 +126,6 @@ class FirstRunWindow(QWidget):
         self.copy.setVisible(bool(view.invite))
         self.swarm.setEnabled(not view.changing)
         self._draw_buttons()
-
-    def bring_up(self) -> None:
-        """Show the window before all others."""
-        self.show()
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
-        self.raise_()
-        self.activateWindow()
-
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Tell: without a tray this may end Shoal."""
-        super().closeEvent(event)
-        self.closed.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Go on with Return, wherever the keyboard is."""

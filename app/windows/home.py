@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -20,6 +19,7 @@ from app.artwork import icon
 from app.presenters import Overview
 from app.windows.looks import Looks, looks, style_sheet
 from app.windows.pause_button import PauseButton
+from app.windows.top_window import TopWindow
 
 EXTENSION_URL = "https://extensions.gnome.org/extension/615/appindicator-support/"
 ICON_PX = 44
@@ -31,7 +31,7 @@ def on_gnome() -> bool:
     return "GNOME" in os.environ.get("XDG_CURRENT_DESKTOP", "").upper().split(":")
 
 
-class HomeWindow(QWidget):
+class HomeWindow(TopWindow):
     """Draws an `Overview` and tells what the person chose.
 
     Args:
@@ -57,7 +57,6 @@ class HomeWindow(QWidget):
     batches_wanted = Signal()
     settings_wanted = Signal()
     quit_wanted = Signal()
-    closed = Signal()
 
     def __init__(self, *, on_gnome: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -125,21 +124,13 @@ class HomeWindow(QWidget):
         """Show the window before all others, as high as its text needs."""
         width = max(WIDTH_PX, self._column.minimumSize().width())
         self.resize(width, self._column.heightForWidth(width))
-        self.show()
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
-        self.raise_()
-        self.activateWindow()
+        super().bring_up()
 
     def _grow(self) -> None:
         """Make room for a text that has become longer; never shrink what the person has sized."""
         needed = self._column.heightForWidth(self.width())
         if self.isVisible() and self.height() < needed:
             self.resize(self.width(), needed)
-
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Tell: without a tray this may end Shoal."""
-        super().closeEvent(event)
-        self.closed.emit()
 
     def changeEvent(self, event: QEvent) -> None:
         """Follow the desktop when it turns dark or light."""

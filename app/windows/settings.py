@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QColor, QPalette
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFrame,
@@ -33,6 +33,7 @@ from app.windows.settings_pages import (
     heading,
     muted,
 )
+from app.windows.top_window import TopWindow
 
 SIZE_PX = (820, 640)
 PREVIEW_AFTER_MS = 200
@@ -42,7 +43,7 @@ LIMITS, RULES, MODELS, SWARM, APP, API, IDENTITY = range(7)
 _ROWS_OF = {LIMITS: 0, RULES: 1, MODELS: 2, API: 3}
 
 
-class SettingsWindow(QWidget):
+class SettingsWindow(TopWindow):
     """Shows what the engine has; what the person changes is applied together, or taken back.
 
     Signals:
@@ -53,7 +54,6 @@ class SettingsWindow(QWidget):
 
     apply_wanted = Signal(object)
     preview_wanted = Signal(object)
-    closed = Signal()
 
     def __init__(self, view: SettingsView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -129,18 +129,6 @@ class SettingsWindow(QWidget):
         self._note.setText(view.note)
         self._note.setVisible(bool(view.note))
         self._draw_buttons()
-
-    def bring_up(self) -> None:
-        """Show the window before all others."""
-        self.show()
-        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
-        self.raise_()
-        self.activateWindow()
-
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """Tell: without a tray this may end Shoal."""
-        super().closeEvent(event)
-        self.closed.emit()
 
     def changeEvent(self, event: QEvent) -> None:
         """Follow the desktop when it turns dark or light."""

@@ -202,10 +202,19 @@ class Jobs:
             self._go_on(job)
             if job.state is JobState.FAILED and job.spec.output_path is not None:
                 await asyncio.to_thread(release, Path(job.spec.output_path))
-        except EngineError as error:  # the disk; the next start of the engine tries again
-            logger.error("a job's input could not be taken in: %s", error)
+        except (
+            EngineError,
+            OSError,
+        ) as error:  # the disk; the next start of the engine tries again
+            reason = str(error)
+            if isinstance(error, OSError):
+                reason = (
+                    f"The input could not be read to its end ({error.strerror}); make it available "
+                    "again, then start Shoal anew."
+                )
+            logger.error("a job's input could not be taken in: %s", reason)
             with contextlib.suppress(EngineError):
-                await self.store.change(job.key, reason=str(error))
+                await self.store.change(job.key, reason=reason)
         self._watchers.tell(job.id)
 
     # Looking --------------------------------------------------------------------------------
