@@ -11,7 +11,7 @@ import socket
 from collections.abc import Sequence
 from datetime import datetime
 
-from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, QTimer
+from PySide6.QtCore import QCoreApplication, QLocale, QObject, QSocketNotifier, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.artwork import icon
@@ -23,9 +23,10 @@ from app.engine_link.models import ModelLink
 from app.engine_link.past import PastLink
 from app.engine_link.setup import SetupLink
 from app.engine_process import EngineProcess
+from app.language import code_of, speak
 from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
 from app.presenters import Icon, overview
-from app.settings import Settings, Theme
+from app.settings import Settings
 from app.setup_messages import InviteGiven
 from app.single_instance import SingleInstance
 from app.state import AppState
@@ -54,13 +55,20 @@ class Application(QObject):
 
     Args:
         home: Whose engine we show.
+        settings: Looks and geometry.
         engine_command: How to start one; `--leased --ready-file F` is added.
         instance: Our claim to be the only app of `home`.
     """
 
-    def __init__(self, home: Home, engine_command: Sequence[str], instance: SingleInstance) -> None:
+    def __init__(
+        self,
+        home: Home,
+        settings: Settings,
+        engine_command: Sequence[str],
+        instance: SingleInstance,
+    ) -> None:
         super().__init__()
-        self._settings = Settings(home)
+        self._settings = settings
         self._instance = instance
         self._has_tray = False
         self._home: HomeWindow | None = None
@@ -107,11 +115,6 @@ class Application(QObject):
         self._wishes.closed.connect(self._on_window_closed)
         self._refresh = QTimer(self, interval=int(CLOCK_REFRESH_S * 1000))
         self._refresh.timeout.connect(lambda: self._draw(self._store.state))
-
-    @property
-    def theme(self) -> Theme:
-        """Light or dark, as the person wants it."""
-        return self._settings.theme
 
     def start(self) -> None:
         """Show ourselves, then see to the engine."""
@@ -285,8 +288,10 @@ def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     instance = SingleInstance(home)
     if not instance.claim(invite):
         return 0
-    application = Application(home, engine_command, instance)
-    take_theme(application.theme)
+    settings = Settings(home)
+    speak(qt, code_of(settings.language, QLocale.system().uiLanguages()))
+    application = Application(home, settings, engine_command, instance)
+    take_theme(settings.theme)
     watch = SignalWatch(application)
     application.start()
     if invite:

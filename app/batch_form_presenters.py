@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.batch_state import Batches
-from app.words import Tr
+from app.words import Tr, counted, number
 from engine.localapi.jobs import JobPreview, JobProblem, PreviewRow
 
 MAX_PROMPT_CHARS = 400
@@ -41,13 +41,23 @@ def form_view(batches: Batches, *, linked: bool, tr: Tr) -> FormView:
     if not has_input:
         note = tr("Choose a file, or drop one here; then you see its first rows as they are asked.")
     elif bad:
-        note = tr("{n} of the first {total} rows cannot be asked; the table says why.").format(
-            n=len(bad), total=len(rows)
+        note = counted(
+            len(bad),
+            tr(
+                "{n} of the first {total} rows cannot be asked; the table says why."
+                "|{n} of the first {total} rows cannot be asked; the table says why."
+            ),
+            tr,
+            total=number(len(rows), tr),
         )
     elif preview is None and not problem:
         note = tr("Reading the first rows…")
     elif rows:
-        note = tr("The first {n} rows, as they will be asked.").format(n=len(rows))
+        note = counted(
+            len(rows),
+            tr("The first row, as it will be asked.|The first {n} rows, as they will be asked."),
+            tr,
+        )
     else:
         note = ""
     columns = () if preview is None else preview.columns
@@ -68,15 +78,19 @@ def detected_words(preview: JobPreview, tr: Tr) -> str:
     count = len(preview.columns)
     if preview.format == "jsonl":
         what = (
-            tr("Lines of JSON with {n} columns") if count else tr("Lines of JSON, one request each")
+            counted(count, tr("Lines of JSON with {n} column|Lines of JSON with {n} columns"), tr)
+            if count
+            else tr("Lines of JSON, one request each")
         )
     elif preview.format == "csv":
-        what = tr("Table with {n} columns")
+        what = counted(count, tr("Table with {n} column|Table with {n} columns"), tr)
     else:
         what = tr("Text, one prompt on each line")
-    text = f"{what.format(n=count)}, {preview.encoding.upper()}"
+    text = f"{what}, {preview.encoding.upper()}"
     if preview.format == "csv" and preview.delimiter is not None:
-        sign = {"\t": tr("tabs")}.get(preview.delimiter, f"“{preview.delimiter}”")
+        sign = {"\t": tr("tabs")}.get(
+            preview.delimiter, tr("“{sign}”").format(sign=preview.delimiter)
+        )
         text += ", " + tr("separated by {sign}").format(sign=sign)
     return text
 

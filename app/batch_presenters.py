@@ -10,7 +10,7 @@ from app.batch_form_presenters import FormView, form_view, problem_words
 from app.batch_state import RowPage, chosen_job, known_rows, version_of
 from app.presenters import Action
 from app.state import AppState
-from app.words import Tr, day_words
+from app.words import Tr, counted, day_words, number
 from engine.localapi.jobs import (
     ENDED_STATES,
     JobInfo,
@@ -121,11 +121,11 @@ def news_words(job: JobInfo, tr: Tr) -> str:
     if job.state is JobState.FAILED:
         why = job.reason or tr("its input cannot be used.")
         return tr("“{name}” has failed: {reason}").format(name=job.name, reason=why)
+    done = counted(job.done_rows, tr("{n} row answered|{n} rows answered"), tr)
     if job.failed_rows:
-        text = tr("“{name}” is done: {done} rows answered, {failed} failed.")
-    else:
-        text = tr("“{name}” is done: {done} rows answered.")
-    return text.format(name=job.name, done=f"{job.done_rows:,}", failed=f"{job.failed_rows:,}")
+        failed = counted(job.failed_rows, tr("{n} failed|{n} failed"), tr)
+        done = tr("{done}, {failed}").format(done=done, failed=failed)
+    return tr("“{name}” is done: {what}.").format(name=job.name, what=done)
 
 
 def eta_words(low_s: float, high_s: float, tr: Tr) -> str:
@@ -137,12 +137,17 @@ def eta_words(low_s: float, high_s: float, tr: Tr) -> str:
         (1.0, tr("{n} s"), 0),
     ):
         if high_s >= 2 * unit_s or unit_s == 1.0:
-            low, high = (f"{value / unit_s:.{digits}f}" for value in (low_s, high_s))
-            low, high = low.removesuffix(".0"), high.removesuffix(".0")
+            low, high = (_rounded(value / unit_s, digits, tr) for value in (low_s, high_s))
             if low == high:
                 return tr("about {time}").format(time=words.format(n=high))
             return words.format(n=f"{low}–{high}")
     raise AssertionError("a second is the last unit")
+
+
+def _rounded(value: float, decimals: int, tr: Tr) -> str:
+    """Without a decimal that says nothing."""
+    value = round(value, decimals)
+    return number(value, tr, 0 if value == int(value) else decimals)
 
 
 def _note(state: AppState, tr: Tr) -> str:
@@ -158,7 +163,7 @@ def _note(state: AppState, tr: Tr) -> str:
 def _line(job: JobInfo, now: datetime, tr: Tr) -> JobLine:
     goes_on = job.state not in ENDED_STATES
     if goes_on and job.state not in (JobState.VALIDATING, JobState.REVIEW):
-        detail = f"{_state(job, tr)}, {_rows_done(job):,} / {job.total_rows:,}"
+        detail = f"{_state(job, tr)}, {number(_rows_done(job), tr)} / {number(job.total_rows, tr)}"
     else:
         detail = _state(job, tr)
     if not goes_on:
@@ -206,12 +211,12 @@ def _problems_title(job: JobInfo, tr: Tr) -> str:
     if not job.problems:
         return ""
     if job.state is JobState.REVIEW:
-        text = tr("{n} of {total} rows cannot be asked")
+        text = tr("{n} of {total} rows cannot be asked|{n} of {total} rows cannot be asked")
     elif job.state is JobState.FAILED:
         return tr("What is wrong with the input")
     else:
-        text = tr("{n} of {total} rows could not be asked")
-    title = text.format(n=f"{job.num_problems:,}", total=f"{job.total_rows:,}")
+        text = tr("{n} of {total} rows could not be asked|{n} of {total} rows could not be asked")
+    title = counted(job.num_problems, text, tr, total=number(job.total_rows, tr))
     if job.num_problems > len(job.problems):
         title += tr("; the first {n}:").format(n=len(job.problems))
     return title
@@ -219,24 +224,24 @@ def _problems_title(job: JobInfo, tr: Tr) -> str:
 
 def _facts(job: JobInfo, tr: Tr) -> tuple[tuple[str, str], ...]:
     rows = tr("{done} of {total} answered").format(
-        done=f"{job.done_rows:,}", total=f"{job.total_rows:,}"
+        done=number(job.done_rows, tr), total=number(job.total_rows, tr)
     )
     if job.state is JobState.VALIDATING:
-        rows = tr("{n} read so far").format(n=f"{job.total_rows:,}")
+        rows = tr("{n} read so far").format(n=number(job.total_rows, tr))
     if job.failed_rows:
-        rows += ", " + tr("{n} failed").format(n=f"{job.failed_rows:,}")
+        rows += ", " + counted(job.failed_rows, tr("{n} failed|{n} failed"), tr)
     if job.running_rows:
-        rows += ", " + tr("{n} being answered").format(n=f"{job.running_rows:,}")
+        rows += ", " + tr("{n} being answered").format(n=number(job.running_rows, tr))
     facts = [(tr("Rows"), rows)]
     if job.state is JobState.RUNNING:
         eta = tr("not known yet")
         if job.eta_low_s is not None and job.eta_high_s is not None:
             eta = eta_words(job.eta_low_s, job.eta_high_s, tr)
         facts.append((tr("Time left"), eta))
-        facts.append((tr("Speed"), tr("{n} tokens/s").format(n=f"{job.tokens_per_s:.1f}")))
+        facts.append((tr("Speed"), tr("{n} tokens/s").format(n=number(job.tokens_per_s, tr, 1))))
     if job.completion_tokens:
         tokens = tr("{read} read, {written} written").format(
-            read=f"{job.prompt_tokens:,}", written=f"{job.completion_tokens:,}"
+            read=number(job.prompt_tokens, tr), written=number(job.completion_tokens, tr)
         )
         facts.append((tr("Tokens"), tokens))
     if job.output_path is not None:

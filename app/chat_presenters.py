@@ -12,7 +12,7 @@ from typing import assert_never
 from app.chat_state import Answering, Chat, Chats
 from app.presenters import Action, Icon, is_in, progress_share, sentence, state_words
 from app.state import AppState, Process
-from app.words import Tr, day_words, model_name, size
+from app.words import Tr, counted, day_words, model_name, number, size
 from engine.core.reach import LinkPath
 from engine.localapi.catalogue import Catalogue, CatalogueModel, Standing
 from engine.localapi.chats import ChatSettings, Ending, Message, Preset, Privacy, Speaker
@@ -130,29 +130,32 @@ def models_view(catalogue: Catalogue | None, tr: Tr) -> ModelsView:
 def _model_row(model: CatalogueModel, catalogue: Catalogue, tr: Tr) -> ModelRow:
     facts = [
         model.licence,
-        size(model.needed_bytes),
-        tr("{n} blocks").format(n=model.blocks),
-        tr("context of {n} tokens").format(n=f"{model.context_tokens:,}"),
+        size(model.needed_bytes, tr),
+        counted(model.blocks, tr("{n} block|{n} blocks"), tr),
+        tr("context of {n} tokens").format(n=number(model.context_tokens, tr)),
     ]
     match model.standing:
         case Standing.RUNNING:
             standing = tr("All conversations here use it.")
-        case Standing.POSSIBLE if catalogue.computers == 1:
-            standing = tr("This computer has room for it.")
         case Standing.POSSIBLE:
-            standing = tr("The {n} computers that are known have room for it.").format(
-                n=catalogue.computers
+            standing = counted(
+                catalogue.computers,
+                tr(
+                    "This computer has room for it."
+                    "|The {n} computers that are known have room for it."
+                ),
+                tr,
             )
         case Standing.TOO_LARGE:
             standing = tr(
                 "{size} more room is needed. It usually takes {n} computers that give 8 GB each."
-            ).format(size=size(model.missing_bytes), n=max(model.minimum_swarm, 2))
+            ).format(size=size(model.missing_bytes, tr), n=max(model.minimum_swarm, 2))
         case _:
             assert_never(model.standing)
     return ModelRow(
         source=model.source,
         name=model.name,
-        about=model.about,
+        about=tr(model.about),
         facts=" · ".join(facts),
         standing=standing,
         is_running=model.standing is Standing.RUNNING,
@@ -268,7 +271,13 @@ def answer_facts(answer: Message, tr: Tr) -> str:
     if answer.tokens > 1 and answer.seconds > 0:
         facts.append(_rate((answer.tokens - 1) / answer.seconds, tr))
     if answer.left_out:
-        facts.append(tr("without the first {n} messages").format(n=answer.left_out))
+        facts.append(
+            counted(
+                answer.left_out,
+                tr("without the first message|without the first {n} messages"),
+                tr,
+            )
+        )
     return " · ".join(facts)
 
 
@@ -292,11 +301,11 @@ def _live_line(chat: Chat, status: EngineStatus | None, tr: Tr) -> str:
 
 
 def _tokens(count: int, tr: Tr) -> str:
-    return tr("1 token") if count == 1 else tr("{n} tokens").format(n=f"{count:,}")
+    return counted(count, tr("{n} token|{n} tokens"), tr)
 
 
 def _rate(tokens_per_s: float, tr: Tr) -> str:
-    return tr("{rate} tokens/s").format(rate=f"{tokens_per_s:.1f}")
+    return tr("{rate} tokens/s").format(rate=number(tokens_per_s, tr, 1))
 
 
 def _through(status: EngineStatus, tr: Tr) -> str:
@@ -305,10 +314,12 @@ def _through(status: EngineStatus, tr: Tr) -> str:
     hops = len(status.plan)
     if hops < 2:
         return status.swarm
-    words = tr("{swarm}, {n} stages").format(swarm=status.swarm, n=hops)
+    words = counted(hops, tr("{swarm}, {n} stage|{swarm}, {n} stages"), tr, swarm=status.swarm)
     on_the_way = {stage.peer for stage in status.plan}
     relayed = sum(link.path is LinkPath.RELAYED for link in status.links if link.peer in on_the_way)
-    return tr("{words}, {n} relayed").format(words=words, n=relayed) if relayed else words
+    if not relayed:
+        return words
+    return f"{words}, {counted(relayed, tr('{n} relayed|{n} relayed'), tr)}"
 
 
 def _path(status: EngineStatus, tr: Tr) -> str:
@@ -328,7 +339,9 @@ def _context(chat: Chat, tr: Tr) -> tuple[str, bool]:
         used += answers[0].context_tokens
     if not chat.context_tokens or not used:
         return "", False
-    words = tr("{used} of {all} tokens").format(used=f"{used:,}", all=f"{chat.context_tokens:,}")
+    words = tr("{used} of {all} tokens").format(
+        used=number(used, tr), all=number(chat.context_tokens, tr)
+    )
     return words, used > chat.context_tokens
 
 

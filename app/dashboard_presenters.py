@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.pipeline_presenters import PipelineView, path_words, pipeline_view
 from app.presenters import Overview
 from app.state import AppState, Process
-from app.words import Tr, bits_per_s, milliseconds, model_name, size
+from app.words import Tr, bits_per_s, counted, milliseconds, model_name, number, size
 from engine.core.ids import PeerId, short
 from engine.core.plans import Span
 from engine.core.reach import Reach
@@ -65,13 +65,13 @@ def dashboard_view(state: AppState, over: Overview, tr: Tr) -> DashboardView:
             LinkRow(
                 peer=f"…{short(PeerId(link.peer))}",
                 path=path_words(link, tr),
-                rtt=milliseconds(link.rtt_ms),
+                rtt=milliseconds(link.rtt_ms, tr),
                 bandwidth=(
                     tr("not measured")
                     if link.bandwidth_bytes_per_s is None
-                    else bits_per_s(link.bandwidth_bytes_per_s)
+                    else bits_per_s(link.bandwidth_bytes_per_s, tr)
                 ),
-                sent=size(link.sent_bytes),
+                sent=size(link.sent_bytes, tr),
             )
             for link in status.links
         ),
@@ -97,32 +97,34 @@ def _held(status: EngineStatus, tr: Tr) -> Facts:
     if status.span is not None and status.span_reason:
         facts.append((tr("Why these"), status.span_reason))
     if status.worker_rss_bytes:
-        facts.append((tr("Memory in use"), size(status.worker_rss_bytes)))
+        facts.append((tr("Memory in use"), size(status.worker_rss_bytes, tr)))
     for name, total, free in (
         (tr("Cache"), status.kv_total_tokens, status.kv_free_tokens),
         (tr("Cache in RAM"), status.kv_ram_total_tokens, status.kv_ram_free_tokens),
     ):
         if total:
             used = tr("{used} of {total} tokens in use")
-            facts.append((name, used.format(used=f"{total - free:,}", total=f"{total:,}")))
+            facts.append(
+                (name, used.format(used=number(total - free, tr), total=number(total, tr)))
+            )
     return tuple(facts)
 
 
 def _tokens(status: EngineStatus, statistics: Statistics | None, tr: Tr) -> Facts:
     def told(count: int) -> str:
-        return tr("{n} tokens").format(n=f"{count:,}")
+        return counted(count, tr("{n} token|{n} tokens"), tr)
 
     if statistics is not None:
         today, everything = statistics.today, statistics.all
         return (
-            (tr("Sessions now"), f"{status.sessions:,}"),
+            (tr("Sessions now"), number(status.sessions, tr)),
             (tr("Served today"), told(today.tokens_served)),
             (tr("Served in all"), told(everything.tokens_served)),
             (tr("Used today"), told(today.tokens_used)),
             (tr("Used in all"), told(everything.tokens_used)),
         )
     return (
-        (tr("Sessions now"), f"{status.sessions:,}"),
+        (tr("Sessions now"), number(status.sessions, tr)),
         (tr("Served since the start"), told(status.tokens_served)),
         (tr("Used since the start"), told(status.tokens_used)),
     )
@@ -132,9 +134,7 @@ def _reach(status: EngineStatus, tr: Tr) -> Facts:
     if status.swarm is None:
         return ((tr("Swarm"), tr("none: this computer works alone, nobody connects to it")),)
     kind = tr("private") if status.private else tr("public")
-    nodes = (
-        tr("1 other node") if status.peers == 1 else tr("{n} other nodes").format(n=status.peers)
-    )
+    nodes = counted(status.peers, tr("{n} other node|{n} other nodes"), tr)
     facts = [(tr("Swarm"), f"{status.swarm} ({kind}), {nodes}")]
     if status.reachability is not None:
         facts.append((tr("Reached by"), _reach_words(status, status.reachability, tr)))
@@ -150,9 +150,7 @@ def _reach_words(status: EngineStatus, reach: Reach, tr: Tr) -> str:
         case Reach.DIRECT:
             return tr("everyone in the swarm, directly")
         case Reach.RELAYED:
-            relays = (
-                tr("1 relay") if status.relays == 1 else tr("{n} relays").format(n=status.relays)
-            )
+            relays = counted(status.relays, tr("{n} relay|{n} relays"), tr)
             return tr(
                 "everyone, through {relays}. Answers are quicker if your router forwards a port to "
                 "this computer."

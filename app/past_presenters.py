@@ -8,7 +8,7 @@ from datetime import datetime
 
 from app.plots import Line, Plot, Point, plot
 from app.state import AppState
-from app.words import Tr, bits_per_s, size
+from app.words import Tr, bits_per_s, number, percent, size
 from engine.localapi.statistics import DiagnosticsEntry, Range, Statistics, StatisticsSample
 
 _Value = Callable[[StatisticsSample], float | None]
@@ -63,7 +63,7 @@ def past_view(state: AppState, now: datetime, tr: Tr) -> PastView:
 def _plots(statistics: Statistics, now: datetime, tr: Tr) -> tuple[Plot, ...]:
     def drawn(
         title: str,
-        words: Callable[[float], str],
+        words: Callable[[float, Tr], str],
         least_top: float,
         *lines: tuple[str, _Value],
         empty: str = "",
@@ -94,7 +94,7 @@ def _plots(statistics: Statistics, now: datetime, tr: Tr) -> tuple[Plot, ...]:
         drawn(tr("GPU memory"), size, 1e9, ("", lambda one: one.gpu_memory_bytes), empty=no_gpu),
         drawn(tr("Memory of Shoal"), size, 1e9, ("", lambda one: one.ram_bytes)),
         drawn(
-            tr("GPU load"), _percent, 1, ("", lambda one: one.gpu_busy_share), empty=no_gpu
+            tr("GPU load"), percent, 1, ("", lambda one: one.gpu_busy_share), empty=no_gpu
         ),
         drawn(tr("GPU temperature"), _celsius, 100, ("", lambda one: one.gpu_c), empty=no_gpu),
     )  # fmt: skip
@@ -118,22 +118,19 @@ def _rate(amount: float, sample: StatisticsSample) -> float | None:
     return amount / sample.seconds if sample.seconds > 0 else None
 
 
-def _tokens_per_s(rate: float) -> str:
-    return f"{rate:.0f} tokens/s" if rate >= 10 or rate == int(rate) else f"{rate:.1f} tokens/s"
+def _tokens_per_s(rate: float, tr: Tr) -> str:
+    decimals = 0 if rate >= 10 or rate == int(rate) else 1
+    return tr("{rate} tokens/s").format(rate=number(rate, tr, decimals))
 
 
-def _bits_per_s(rate: float) -> str:
-    return bits_per_s(rate / 8)
+def _bits_per_s(rate: float, tr: Tr) -> str:
+    return bits_per_s(rate / 8, tr)
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _celsius(degrees: float, tr: Tr) -> str:
+    return f"{number(degrees, tr)} °C"
 
 
-def _celsius(degrees: float) -> str:
-    return f"{degrees:.0f} °C"
-
-
-def sizes_of(entries: Sequence[DiagnosticsEntry]) -> tuple[str, ...]:
+def sizes_of(entries: Sequence[DiagnosticsEntry], tr: Tr) -> tuple[str, ...]:
     """How much each file holds."""
-    return tuple(size(len(entry.text.encode())) for entry in entries)
+    return tuple(size(len(entry.text.encode()), tr) for entry in entries)

@@ -91,7 +91,7 @@ def _box(
         start=span.start,
         end=span.end,
         is_self=stage.is_self,
-        time="" if computing is None else milliseconds(computing.time_ms),
+        time="" if computing is None else milliseconds(computing.time_ms, tr),
         is_slowest=computing is not None and computing is slowest,
     )
 
@@ -127,7 +127,7 @@ def _arrows(status: EngineStatus, slowest: TokenPart | None, tr: Tr) -> tuple[Ar
         about = "" if way is None or way.is_measured else "≈ "
         found.append(
             Arrow(
-                time="" if way is None else about + milliseconds(way.time_ms),
+                time="" if way is None else about + milliseconds(way.time_ms, tr),
                 path="" if ours is None else path_words(ours, tr),
                 is_slowest=way is not None and way is slowest,
             )

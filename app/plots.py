@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
-from app.words import Tr
+from app.words import Tr, clock_time, short_weekday
 from engine.localapi.statistics import Range
 
 Point = tuple[float, float | None]
 """Unix time and value; None where nothing was measured."""
-Words = Callable[[float], str]
+Words = Callable[[float, Tr], str]
 LENGTH_S = {Range.HOUR: 3600.0, Range.DAY: 86_400.0, Range.WEEK: 604_800.0}
 
 
@@ -80,8 +81,8 @@ def plot(
         start_unix_s=end_unix_s - LENGTH_S[span],
         end_unix_s=end_unix_s,
         top=top,
-        ticks=tuple((tick, words(tick)) for tick in ticks),
-        times=_times(span, now),
+        ticks=tuple((tick, words(tick, tr)) for tick in ticks),
+        times=_times(span, now, tr),
         words=words,
         nothing_now=tr("nothing now"),
         empty="" if values else empty,
@@ -102,19 +103,20 @@ def axis(highest: float, least_top: float) -> tuple[float, tuple[float, ...]]:
     return count * step, tuple(at * step for at in range(count + 1))
 
 
-def _times(span: Range, now: datetime) -> tuple[tuple[float, str], ...]:
+def _times(span: Range, now: datetime, tr: Tr) -> tuple[tuple[float, str], ...]:
     """Full quarters of an hour, every six hours, or midnights."""
+    words: Callable[[datetime], str]
     match span:
         case Range.HOUR:
-            step, form = timedelta(minutes=15), "%H:%M"
+            step, words = timedelta(minutes=15), clock_time
             first = now.replace(minute=now.minute // 15 * 15, second=0, microsecond=0)
         case Range.DAY:
-            step, form = timedelta(hours=6), "%H:%M"
+            step, words = timedelta(hours=6), clock_time
             first = now.replace(hour=now.hour // 6 * 6, minute=0, second=0, microsecond=0)
         case Range.WEEK:
-            step, form = timedelta(days=1), "%a"
+            step, words = timedelta(days=1), partial(short_weekday, tr=tr)
             first = now.replace(hour=0, minute=0, second=0, microsecond=0)
     count = round(LENGTH_S[span] / step.total_seconds())
     moments = [first - at * step for at in range(count + 1)]
     edge = now - timedelta(seconds=LENGTH_S[span])
-    return tuple((at.timestamp(), f"{at:{form}}") for at in reversed(moments) if at >= edge)
+    return tuple((at.timestamp(), words(at)) for at in reversed(moments) if at >= edge)

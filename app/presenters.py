@@ -13,7 +13,16 @@ from typing import assert_never
 
 from app.messages import Command
 from app.state import AppState, Owner, Process
-from app.words import Tr, end_of_pause, model_name, progress_words, share_of, size
+from app.words import (
+    Tr,
+    counted,
+    end_of_pause,
+    model_name,
+    number,
+    progress_words,
+    share_of,
+    size,
+)
 from engine.core.plans import Span
 from engine.localapi.schema import EngineState, EngineStatus, PauseRequest
 
@@ -158,17 +167,19 @@ def _status_words(status: EngineStatus, now: datetime, tr: Tr) -> tuple[Icon, st
         return Icon.IDLE, tr("Not set up yet"), tr("Open Shoal to choose how it begins.")
     match status.state:
         case EngineState.STARTING:
-            headline = progress_words(status.progress) if status.progress else tr("Getting ready…")
+            headline = (
+                progress_words(status.progress, tr) if status.progress else tr("Getting ready…")
+            )
             return Icon.STARTING, headline, status.reason
         case EngineState.SERVING:
-            return Icon.SERVING, _held(tr("Serving"), status, tr), status.reason
+            return Icon.SERVING, _serving(status, tr), status.reason
         case EngineState.IDLE:
-            return Icon.IDLE, _held(tr("Ready with"), status, tr), status.reason
+            return Icon.IDLE, _ready(status, tr), status.reason
         case EngineState.DRAINING:
-            headline = (
-                tr("Finishing 1 session, then pausing")
-                if status.sessions == 1
-                else tr("Finishing {count} sessions, then pausing").format(count=status.sessions)
+            headline = counted(
+                status.sessions,
+                tr("Finishing {n} session, then pausing|Finishing {n} sessions, then pausing"),
+                tr,
             )
             return Icon.DRAINING, headline, status.reason
         case EngineState.PAUSED:
@@ -191,17 +202,30 @@ def _yielding(status: EngineStatus, now: datetime, tr: Tr) -> str:
     return tr("Yielding {end}").format(end=end_of_pause(status.until, now, tr))
 
 
-def _held(verb: str, status: EngineStatus, tr: Tr) -> str:
-    model = model_name(status.model) if status.model else tr("the model")
+def _serving(status: EngineStatus, tr: Tr) -> str:
     if status.span is None:
-        return f"{verb} {model}"
-    if status.span == (0, status.num_blocks):
-        return tr("{verb} all {count} blocks of {model}").format(
-            verb=verb, count=status.num_blocks, model=model
-        )
-    return tr("{verb} blocks {span} of {model}").format(
-        verb=verb, span=Span(*status.span), model=model
-    )
+        text = tr("Serving {model}")
+    elif status.span == (0, status.num_blocks):
+        text = tr("Serving all {count} blocks of {model}")
+    else:
+        text = tr("Serving blocks {span} of {model}")
+    return _held(text, status, tr)
+
+
+def _ready(status: EngineStatus, tr: Tr) -> str:
+    if status.span is None:
+        text = tr("Ready with {model}")
+    elif status.span == (0, status.num_blocks):
+        text = tr("Ready with all {count} blocks of {model}")
+    else:
+        text = tr("Ready with blocks {span} of {model}")
+    return _held(text, status, tr)
+
+
+def _held(text: str, status: EngineStatus, tr: Tr) -> str:
+    model = model_name(status.model) if status.model else tr("the model")
+    span = "" if status.span is None else Span(*status.span)
+    return text.format(count=status.num_blocks, span=span, model=model)
 
 
 def progress_share(state: AppState) -> float | None:
@@ -221,14 +245,14 @@ def progress_share(state: AppState) -> float | None:
 def _facts(status: EngineStatus, tr: Tr) -> tuple[tuple[str, str], ...]:
     facts = [
         (tr("Swarm"), status.swarm or tr("none: solo on this computer")),
-        (tr("Sessions now"), f"{status.sessions:,}"),
-        (tr("Tokens served"), f"{status.tokens_served:,}"),
-        (tr("Tokens used"), f"{status.tokens_used:,}"),
+        (tr("Sessions now"), number(status.sessions, tr)),
+        (tr("Tokens served"), number(status.tokens_served, tr)),
+        (tr("Tokens used"), number(status.tokens_used, tr)),
     ]
     if status.swarm is not None:
-        facts.insert(1, (tr("Other nodes"), f"{status.peers:,}"))
+        facts.insert(1, (tr("Other nodes"), number(status.peers, tr)))
     if status.worker_rss_bytes:
-        facts.append((tr("Memory in use"), size(status.worker_rss_bytes)))
+        facts.append((tr("Memory in use"), size(status.worker_rss_bytes, tr)))
     return tuple(facts)
 
 

@@ -17,6 +17,15 @@ class Theme(StrEnum):
     DARK = "dark"
 
 
+class Language(StrEnum):
+    """What the windows speak; the values beside `system` are names of files of translations."""
+
+    SYSTEM = "system"
+    ENGLISH = "en"
+    GERMAN = "de"
+    FRENCH = "fr"
+
+
 class Settings:
     """Looks and window geometry, in `app.ini` beside the engine's settings."""
 
@@ -41,6 +50,16 @@ class Settings:
     def keep_theme(self, theme: Theme) -> None:
         """Remember it."""
         self._file.setValue("looks/theme", theme.value)
+
+    @property
+    def language(self) -> Language:
+        """A language, or the system's."""
+        value = str(self._file.value("looks/language", Language.SYSTEM.value))
+        return Language(value) if value in set(Language) else Language.SYSTEM
+
+    def keep_language(self, language: Language) -> None:
+        """Remember it."""
+        self._file.setValue("looks/language", language.value)
 
     @property
     def stays_in_tray(self) -> bool:

@@ -98,7 +98,7 @@ def settings_view(setup: Setup, status: EngineStatus | None, tr: Tr) -> Settings
         note=" ".join(filter(None, (setup.note, restart))),
         models=() if kept is None else kept.models,
         folder="" if kept is None else tr("{folder}, {free} free").format(
-            folder=kept.folder, free=size(kept.free_bytes)
+            folder=kept.folder, free=size(kept.free_bytes, tr)
         ),
         swarm=_swarm_words(name, is_private=swarm is not None and swarm.private, tr=tr),
         is_in_swarm=name is not None,

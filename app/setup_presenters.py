@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.setup_state import Setup
-from app.words import Tr, progress_words, share_of, size
+from app.words import Tr, number, progress_words, share_of, size
 from engine.core.plans import Span
 from engine.localapi.schema import EngineState, EngineStatus
 from engine.localapi.setup import PlanPreview
@@ -108,7 +108,7 @@ def _measuring(setup: Setup, status: EngineStatus | None, tr: Tr) -> str:
     if not setup.measuring:
         return ""
     progress = None if status is None else status.progress
-    return tr("Measuring…") if progress is None else progress_words(progress)
+    return tr("Measuring…") if progress is None else progress_words(progress, tr)
 
 
 def _no_card(setup: Setup) -> Card | None:
@@ -118,8 +118,8 @@ def _no_card(setup: Setup) -> Card | None:
 def _machine(preview: PlanPreview, tr: Tr) -> str:
     return tr("{device}, {free} of {total} free").format(
         device=preview.device,
-        free=size(preview.memory_free_bytes),
-        total=f"{size(preview.memory_total_bytes)} {_kind(preview, tr)}",
+        free=size(preview.memory_free_bytes, tr),
+        total=f"{size(preview.memory_total_bytes, tr)} {_kind(preview, tr)}",
     )
 
 
@@ -150,7 +150,7 @@ def _card(preview: PlanPreview, caps: Caps, tr: Tr) -> Card:
     if bytes_per_s and preview.token_bytes:
         lines.append(
             tr("In a swarm, that line passes on at most {rate} tokens a second.").format(
-                rate=_rounded(bytes_per_s / preview.token_bytes)
+                rate=_rounded(bytes_per_s / preview.token_bytes, tr)
             )
         )
     return Card(headline, tuple(lines), is_possible=True)
@@ -158,8 +158,8 @@ def _card(preview: PlanPreview, caps: Caps, tr: Tr) -> Card:
 
 def _memory(preview: PlanPreview, tr: Tr) -> str:
     return tr("{part} of {all}").format(
-        part=size(preview.memory_bytes),
-        all=f"{size(preview.memory_total_bytes)} {_kind(preview, tr)}",
+        part=size(preview.memory_bytes, tr),
+        all=f"{size(preview.memory_total_bytes, tr)} {_kind(preview, tr)}",
     )
 
 
@@ -167,7 +167,7 @@ def _speed(preview: PlanPreview, tr: Tr) -> tuple[str, ...]:
     if preview.tokens_per_s is None:
         return ()
     text = tr("A chat on this computer alone would get about {rate} tokens a second.")
-    return (text.format(rate=_rounded(preview.tokens_per_s)),)
+    return (text.format(rate=_rounded(preview.tokens_per_s, tr)),)
 
 
 def _blocks(preview: PlanPreview, tr: Tr) -> str:
@@ -188,7 +188,7 @@ def _cap_words(caps: Caps, preview: PlanPreview | None, tr: Tr) -> tuple[str, st
     elif caps.memory >= MEMORY_STOPS:
         memory = tr("as much as fits")
     else:
-        memory = tr("at most {size}").format(size=size(_memory_bytes(caps.memory, preview)))
+        memory = tr("at most {size}").format(size=size(_memory_bytes(caps.memory, preview), tr))
     return memory, _up_words(caps.up, tr), _down_words(caps.down, tr)
 
 
@@ -212,5 +212,5 @@ def _rate_bytes_per_s(stop: int) -> float | None:
     return None if stop >= NO_RATE else float(RATES_MBIT[stop] * BYTES_PER_MBIT)
 
 
-def _rounded(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+def _rounded(value: float, tr: Tr) -> str:
+    return number(value, tr, 0 if value >= 10 else 1)

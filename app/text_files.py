@@ -30,7 +30,7 @@ def read_text_file(path: Path, tr: Tr) -> Attachment:
         if path.stat().st_size > MAX_TEXT_CHARS:
             raise NotAttached(
                 tr("{name} has more than {limit}; attach the part that matters.").format(
-                    name=path.name, limit=size(MAX_TEXT_CHARS)
+                    name=path.name, limit=size(MAX_TEXT_CHARS, tr)
                 )
             )
         data = path.read_bytes()

@@ -61,7 +61,7 @@ class Attachments(QWidget):
         chip = QFrame()
         chip.setObjectName("chip")
         name = QLabel()
-        words = f"{file.name} · {size(len(file.text))}"
+        words = f"{file.name} · {size(len(file.text), self.tr)}"
         name.setText(name.fontMetrics().elidedText(words, Qt.TextElideMode.ElideMiddle, NAME_PX))
         name.setToolTip(words)
         away = QToolButton()

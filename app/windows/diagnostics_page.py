@@ -73,7 +73,7 @@ class DiagnosticsPage(QWidget):
         self._entries = view.entries
         row = max(self.files.currentRow(), 0)
         self.files.clear()
-        for entry, size in zip(view.entries, sizes_of(view.entries), strict=True):
+        for entry, size in zip(view.entries, sizes_of(view.entries, self.tr), strict=True):
             self.files.addItem(f"{entry.name}, {size}\n{entry.about}")
         self.files.setCurrentRow(min(row, len(view.entries) - 1))
 

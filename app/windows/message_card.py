@@ -209,7 +209,9 @@ class MessageCard(QWidget):
             else parts(text or ("…" if message.ending is None else ""))
         )
         self._body.setVisible(bool(self._parts) and bool(text or message.ending is None))
-        files = " · ".join(f"{file.name} ({size(file.chars)})" for file in message.attachments)
+        files = " · ".join(
+            f"{file.name} ({size(file.chars, self.tr)})" for file in message.attachments
+        )
         self._files.setText(files)
         self._files.setVisible(bool(files))
         note = "" if self._is_mine else ending_note(message.ending, self.tr)

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.plots import Line, Plot, newest
 from app.windows.looks import Looks
+from app.words import clock_time, short_weekday
 
 FILL_ALPHA = 46
 LINE_PX = 1.8
@@ -68,7 +69,7 @@ class PlotWidget(QWidget):
         parts: list[tuple[int | None, str]] = []
         if at_unix_s is not None:
             moment = datetime.fromtimestamp(at_unix_s).astimezone()
-            parts.append((None, f"{moment:%a %H:%M}"))
+            parts.append((None, f"{short_weekday(moment, self.tr)} {clock_time(moment)}"))
         values = [
             (index, line.name, value)
             for index, line in enumerate(plot.lines)
@@ -79,7 +80,7 @@ class PlotWidget(QWidget):
             return [*parts, (None, nothing)]
         is_alone = len(plot.lines) == 1
         return parts + [
-            (None if is_alone else index, f"{name} {plot.words(value)}".strip())
+            (None if is_alone else index, f"{name} {plot.words(value, self.tr)}".strip())
             for index, name, value in values
         ]
 

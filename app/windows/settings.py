@@ -21,18 +21,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings_presenters import SettingsView
+from app.windows.app_page import AppPart
 from app.windows.card import CardFrame
 from app.windows.looks import Looks, looks, style_sheet
+from app.windows.page_parts import heading, muted
 from app.windows.setting_editor import SettingEditor
-from app.windows.settings_pages import (
-    ApiPart,
-    AppPart,
-    IdentityPart,
-    ModelsPart,
-    SwarmPart,
-    heading,
-    muted,
-)
+from app.windows.settings_pages import ApiPart, IdentityPart, ModelsPart, SwarmPart
 from app.windows.top_window import TopWindow
 
 SIZE_PX = (820, 640)

@@ -1,4 +1,4 @@
-"""Parts of the settings that are more than values: swarm, app, API, models on disk, identity."""
+"""Parts of the settings that are more than values: swarm, API, models on disk, identity."""
 
 from __future__ import annotations
 
@@ -7,61 +7,24 @@ from pathlib import Path
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
-from app.settings import Theme
 from app.settings_presenters import SettingsView, snippets
+from app.windows.page_parts import fill_column, muted, row_of
 from app.windows.swarm_choice import SwarmChoice
 from app.words import size
 from engine.localapi.settings import KeptModelInfo
 
 SHORTEST_PASSPHRASE = 8
 SNIPPET_HEIGHT_PX = 170
-
-
-def heading(text: str) -> QLabel:
-    """The title of a page."""
-    label = QLabel(text, wordWrap=True)
-    label.setObjectName("welcome")
-    return label
-
-
-def muted(text: str) -> QLabel:
-    """What a page is about."""
-    label = QLabel(text, wordWrap=True)
-    label.setObjectName("hint")
-    return label
-
-
-def _column(part: QWidget, *widgets: QWidget | QHBoxLayout | QGridLayout) -> None:
-    column = QVBoxLayout(part)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(12)
-    for widget in widgets:
-        if isinstance(widget, QWidget):
-            column.addWidget(widget)
-        else:
-            column.addLayout(widget)
-
-
-def _row(*widgets: QWidget) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(8)
-    for widget in widgets:
-        row.addWidget(widget)
-    row.addStretch(1)
-    return row
 
 
 class SwarmPart(QWidget):
@@ -82,7 +45,9 @@ class SwarmPart(QWidget):
         self.change = QPushButton(self.tr("Change &swarm"))
         self._refusal = QLabel(wordWrap=True)
         self._refusal.hide()
-        _column(self, self._now, _row(self.copy), self.choice, self._refusal, _row(self.change))
+        fill_column(
+            self, self._now, row_of(self.copy), self.choice, self._refusal, row_of(self.change)
+        )
         self.copy.clicked.connect(self._copy)
         self.change.clicked.connect(lambda: self.change_wanted.emit(self.choice.choice))
         self.choice.changed.connect(self._draw)
@@ -110,49 +75,6 @@ class SwarmPart(QWidget):
     def _copy(self) -> None:
         if self._view is not None:
             QGuiApplication.clipboard().setText(self._view.invite)
-
-
-class AppPart(QWidget):
-    """The app's own settings, which hold at once.
-
-    Signals:
-        autostart_wanted: Whether to start at login.
-        stays_wanted: Whether to go on in the tray without windows.
-        theme_wanted: A `Theme`.
-    """
-
-    autostart_wanted = Signal(bool)
-    stays_wanted = Signal(bool)
-    theme_wanted = Signal(object)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.autostart = QCheckBox(self.tr("Start Shoal when I &log in"))
-        self.stays = QCheckBox(self.tr("Go on in the &tray when all windows are closed"))
-        self.theme = QComboBox()
-        self.theme.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.theme.setAccessibleName(self.tr("Colours"))
-        for theme, words in (
-            (Theme.SYSTEM, self.tr("as the desktop")),
-            (Theme.LIGHT, self.tr("light")),
-            (Theme.DARK, self.tr("dark")),
-        ):
-            self.theme.addItem(words, theme.value)
-        label = QLabel(self.tr("Colours"))
-        label.setBuddy(self.theme)
-        _column(self, self.autostart, self.stays, _row(label, self.theme))
-        self.autostart.clicked.connect(self.autostart_wanted)
-        self.stays.clicked.connect(self.stays_wanted)
-        self.theme.activated.connect(
-            lambda: self.theme_wanted.emit(Theme(self.theme.currentData()))
-        )
-
-    def show_choices(self, *, autostart: bool | None, stays: bool, theme: Theme) -> None:
-        """Show what holds; `autostart` is None where this system has no place for it."""
-        self.autostart.setVisible(autostart is not None)
-        self.autostart.setChecked(bool(autostart))
-        self.stays.setChecked(stays)
-        self.theme.setCurrentIndex(self.theme.findData(theme.value))
 
 
 class ApiPart(QWidget):
@@ -185,9 +107,9 @@ class ApiPart(QWidget):
         about = muted(
             self.tr("The token is the key to this engine: give it to no one, and to no website.")
         )
-        _column(
-            self, self.url, _row(self.copy_url, self.copy_token), about,
-            _row(self.language, self.copy_snippet), self.snippet,
+        fill_column(
+            self, self.url, row_of(self.copy_url, self.copy_token), about,
+            row_of(self.language, self.copy_snippet), self.snippet,
         )  # fmt: skip
         clipboard = QGuiApplication.clipboard()
         self.copy_url.clicked.connect(lambda: clipboard.setText(self.url.text()))
@@ -236,7 +158,7 @@ class ModelsPart(QWidget):
         self._folder = muted("")
         self._grid = QGridLayout()
         self._grid.setColumnStretch(0, 1)
-        _column(self, self._title, self._folder, self._grid)
+        fill_column(self, self._title, self._folder, self._grid)
 
     def show_view(self, view: SettingsView) -> None:
         """Draw `view`."""
@@ -252,7 +174,7 @@ class ModelsPart(QWidget):
             button.setAccessibleName(self.tr("Delete {model}").format(model=model.name))
             button.setEnabled(not model.in_use)
             button.clicked.connect(lambda _=False, at=at: self._on_delete(at))
-            words = QLabel(size(model.num_bytes))
+            words = QLabel(size(model.num_bytes, self.tr))
             words.setObjectName("hint")
             name = QLabel(
                 self.tr("{model} (runs now)").format(model=model.name)
@@ -305,7 +227,7 @@ class IdentityPart(QWidget):
         note = muted(
             self.tr("Restoring keeps the present key beside the new one, as identity.key.before.")
         )
-        _column(self, self._peer, self.passphrase, _row(self.back_up, self.restore), note)
+        fill_column(self, self._peer, self.passphrase, row_of(self.back_up, self.restore), note)
         self.passphrase.textChanged.connect(lambda: self._draw())
         self.back_up.clicked.connect(self._choose_target)
         self.restore.clicked.connect(self._choose_source)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QLocale, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
 from app import autostart
 from app.engine_link.setup import SetupLink
-from app.settings import Settings, Theme
+from app.language import code_of, texts_of
+from app.settings import Language, Settings, Theme
 from app.settings_presenters import settings_view
 from app.setup_messages import InviteGiven
 from app.state import AppState
@@ -79,6 +80,7 @@ class SettingsWiring(QObject):
             lambda stays: self._settings.keep_stays_in_tray(stays=stays)
         )
         window.app.theme_wanted.connect(self._take_theme)
+        window.app.language_wanted.connect(self._take_language)
         window.api.show_token_file(self._home.token_file)
         window.api.token_wanted.connect(
             lambda: QGuiApplication.clipboard().setText(self._link.token())
@@ -117,6 +119,7 @@ class SettingsWiring(QObject):
             autostart=autostart.is_on() if autostart.is_supported() else None,
             stays=self._settings.stays_in_tray,
             theme=self._settings.theme,
+            language=self._settings.language,
         )
 
     def _change_swarm(self, choice: Choice) -> None:
@@ -142,6 +145,17 @@ class SettingsWiring(QObject):
     def _take_theme(self, theme: Theme) -> None:
         self._settings.keep_theme(theme)
         take_theme(theme)
+
+    def _take_language(self, language: Language) -> None:
+        """It holds from the next start on, which is said in the language that was chosen."""
+        assert self.window is not None
+        self._settings.keep_language(language)
+        code = code_of(language, QLocale.system().uiLanguages())
+        if code == self.tr("en"):
+            self.window.app.say("")
+        else:
+            english = QT_TRANSLATE_NOOP("app", "This holds when Shoal is started again.")
+            self.window.app.say(texts_of(code).get(english, english))
 
     def _back_up(self, passphrase: str, file: str) -> None:
         def keep(backup: IdentityBackup) -> str:

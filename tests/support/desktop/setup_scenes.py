@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.messages import EngineStarting, StatusArrived
 from app.presenters import overview
-from app.settings import Theme
+from app.settings import Language, Theme
 from app.settings_presenters import settings_view
 from app.setup_messages import (
     ChangeFailed,
@@ -115,7 +115,9 @@ def _draw_settings(keep: Keep) -> None:
     window = SettingsWindow(settings_view(state.setup, state.status, str))
     window.api.show_token_file(Path("/home/ada/.local/share/shoal/api-token"))
     window.api.show_view(settings_view(state.setup, state.status, str))
-    window.app.show_choices(autostart=False, stays=True, theme=Theme.SYSTEM)
+    window.app.show_choices(
+        autostart=False, stays=True, theme=Theme.SYSTEM, language=Language.SYSTEM
+    )
     window.bring_up()
     for page, name in enumerate(PAGES):
         window.open_page(page)

@@ -117,9 +117,9 @@ def test_damage_that_was_found_at_the_start_is_told() -> None:
 
 
 def test_times_and_rates_have_fitting_units() -> None:
-    assert [milliseconds(ms) for ms in (0.42, 9.96, 38.4, 1250)] == [
+    assert [milliseconds(ms, str) for ms in (0.42, 9.96, 38.4, 1250)] == [
         "0.4 ms", "10.0 ms", "38 ms", "1.2 s"
     ]  # fmt: skip
-    assert [bits_per_s(rate) for rate in (0, 100, 5e4, 5.2e6, 1e6, 2e8)] == [
+    assert [bits_per_s(rate, str) for rate in (0, 100, 5e4, 5.2e6, 1e6, 2e8)] == [
         "0 kbit/s", "0.8 kbit/s", "400 kbit/s", "42 Mbit/s", "8.0 Mbit/s", "1.6 Gbit/s"
     ]  # fmt: skip

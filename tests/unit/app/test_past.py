@@ -56,7 +56,7 @@ def test_sums_become_rates_by_the_time_that_was_seen() -> None:
     assert [(line.name, line.points[0][1]) for line in tokens.lines] == [
         ("served", 8.0), ("used", 1.0)
     ]  # fmt: skip
-    assert network.words(network.lines[0].points[0][1] or 0) == "1.6 Mbit/s"
+    assert network.words(network.lines[0].points[0][1] or 0, str) == "1.6 Mbit/s"
 
 
 def test_missing_steps_are_gaps_and_not_zeros() -> None:
@@ -79,7 +79,7 @@ def test_machine_without_a_gpu_has_empty_plots_that_say_so() -> None:
 def test_values_have_units() -> None:
     one = sample(10, gpu_memory_bytes=5_200_000_000, gpu_busy_share=0.375, gpu_c=61.4)
     plots = {
-        shown.title: shown.words(shown.lines[0].points[0][1] or 0)
+        shown.title: shown.words(shown.lines[0].points[0][1] or 0, str)
         for shown in seen(history(one)).plots
     }
     assert plots == {
@@ -125,5 +125,5 @@ def test_archive_can_be_saved_once_its_content_is_shown() -> None:
     view = seen(PreviewArrived(PREVIEW), ArchiveTold("Saved as /x.zip."))
     assert view.can_save
     assert view.archive_note == "Saved as /x.zip."
-    assert sizes_of(view.entries) == ("2.4 KB",)
+    assert sizes_of(view.entries, str) == ("2.4 KB",)
     assert not seen(PreviewArrived(PREVIEW), ConnectionLost("It is away.")).can_save

@@ -39,7 +39,16 @@ def test_axis_ends_at_a_round_value_above_all(
     ],
 )
 def test_marks_of_time_are_round_moments_of_the_local_clock(span: Range, marks: list[str]) -> None:
-    view = plot("", [], span=span, now=NOW, words=str, least_top=1, empty="", tr=str)
+    view = plot(
+        "",
+        [],
+        span=span,
+        now=NOW,
+        words=lambda value, tr: str(value),
+        least_top=1,
+        empty="",
+        tr=str,
+    )
     assert [text for _, text in view.times] == marks
     assert all(view.start_unix_s <= at <= view.end_unix_s for at, _ in view.times)
     assert view.end_unix_s - view.start_unix_s == LENGTH_S[span]
@@ -49,7 +58,7 @@ def test_plot_without_a_value_says_why() -> None:
     at = NOW.timestamp() - 60
     for points, empty in ((((at, 0.0),), ""), (((at, None),), "None yet."), ((), "None yet.")):
         view = plot(
-            "Load", [Line("", points)], span=Range.HOUR, now=NOW, words=str, least_top=1,
+            "Load", [Line("", points)], span=Range.HOUR, now=NOW, words=lambda value, tr: str(value), least_top=1,
             empty="None yet.", tr=str,
         )  # fmt: skip
         assert view.empty == empty

@@ -21,7 +21,7 @@ END = NOW.timestamp()
 
 def drawn(*lines: Line) -> Plot:
     return plot(
-        "Load", lines, span=Range.HOUR, now=NOW, words=lambda value: f"{value:g} %",
+        "Load", lines, span=Range.HOUR, now=NOW, words=lambda value, tr: f"{value:g} %",
         least_top=100, empty="Nothing yet.", tr=str,
     )  # fmt: skip
 

@@ -1,0 +1,82 @@
+"""The page of the settings that are the app's own."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
+
+from app.locales import LOCALES
+from app.settings import Language, Theme
+from app.windows.page_parts import fill_column, muted
+
+
+class AppPart(QWidget):
+    """The app's own settings, which hold at once.
+
+    Signals:
+        autostart_wanted: Whether to start at login.
+        stays_wanted: Whether to go on in the tray without windows.
+        theme_wanted: A `Theme`.
+        language_wanted: A `Language`.
+    """
+
+    autostart_wanted = Signal(bool)
+    stays_wanted = Signal(bool)
+    theme_wanted = Signal(object)
+    language_wanted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.autostart = QCheckBox(self.tr("Start Shoal when I &log in"))
+        self.stays = QCheckBox(self.tr("Go on in the &tray when all windows are closed"))
+        self.theme = QComboBox()
+        self.theme.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.theme.setAccessibleName(self.tr("Colours"))
+        for theme, words in (
+            (Theme.SYSTEM, self.tr("as the desktop")),
+            (Theme.LIGHT, self.tr("light")),
+            (Theme.DARK, self.tr("dark")),
+        ):
+            self.theme.addItem(words, theme.value)
+        self.language = QComboBox()
+        self.language.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.language.setAccessibleName(self.tr("Language"))
+        self.language.addItem(self.tr("as the system"), Language.SYSTEM.value)
+        for code, habits in LOCALES.items():
+            self.language.addItem(habits.name, code)
+        self._note = muted("")
+        self._note.hide()
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        for at, (words, editor) in enumerate(
+            ((self.tr("Colours"), self.theme), (self.tr("Language"), self.language))
+        ):
+            label = QLabel(words)
+            label.setBuddy(editor)
+            grid.addWidget(label, at, 0)
+            grid.addWidget(editor, at, 1)
+        grid.setColumnStretch(2, 1)
+        fill_column(self, self.autostart, self.stays, grid, self._note)
+        self.autostart.clicked.connect(self.autostart_wanted)
+        self.stays.clicked.connect(self.stays_wanted)
+        self.theme.activated.connect(
+            lambda: self.theme_wanted.emit(Theme(self.theme.currentData()))
+        )
+        self.language.activated.connect(
+            lambda: self.language_wanted.emit(Language(self.language.currentData()))
+        )
+
+    def show_choices(
+        self, *, autostart: bool | None, stays: bool, theme: Theme, language: Language
+    ) -> None:
+        """Show what holds; `autostart` is None where this system has no place for it."""
+        self.autostart.setVisible(autostart is not None)
+        self.autostart.setChecked(bool(autostart))
+        self.stays.setChecked(stays)
+        self.theme.setCurrentIndex(self.theme.findData(theme.value))
+        self.language.setCurrentIndex(self.language.findData(language.value))
+
+    def say(self, note: str) -> None:
+        """Tell what a choice has led to; empty: nothing."""
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
