@@ -13,6 +13,7 @@ from app.state import AppState
 from app.words import Tr, counted, day_words, number
 from engine.localapi.jobs import (
     ENDED_STATES,
+    PAUSED_BY_PERSON,
     JobInfo,
     JobState,
     RowState,
@@ -186,7 +187,7 @@ def _job(job: JobInfo, state: AppState, tr: Tr) -> JobView:
         id=job.id,
         title=job.name,
         state=_state(job, tr),
-        detail=job.reason or _advice(job, tr),
+        detail=_detail(job, tr),
         share=_share(job),
         facts=_facts(job, tr),
         problems=tuple(problem_words(one, tr) for one in job.problems),
@@ -285,13 +286,16 @@ def _row_state(state: RowState, tr: Tr) -> str:
             assert_never(state)
 
 
-def _advice(job: JobInfo, tr: Tr) -> str:
+def _detail(job: JobInfo, tr: Tr) -> str:
+    """What it waits for, or why it has failed: troubles as the engine tells them."""
+    if job.reason == PAUSED_BY_PERSON:
+        return tr("Paused until you resume.")
     if job.state is JobState.REVIEW:
         return tr(
             "Nothing has been asked yet. Start without these rows (each gets an error in the "
             "results), or cancel, correct the file and begin again."
         )
-    return ""
+    return job.reason
 
 
 def _rows_done(job: JobInfo) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.pipeline_presenters import PipelineView, path_words, pipeline_view
 from app.presenters import Overview
 from app.state import AppState, Process
-from app.words import Tr, bits_per_s, counted, milliseconds, model_name, number, size
+from app.words import Tr, bits_per_s, counted, in_words, milliseconds, model_name, number, size
 from engine.core.ids import PeerId, short
 from engine.core.plans import Span
 from engine.core.reach import Reach
@@ -95,7 +95,8 @@ def _held(status: EngineStatus, tr: Tr) -> Facts:
     if status.model:
         facts.append((tr("Model"), model_name(status.model)))
     if status.span is not None and status.span_reason:
-        facts.append((tr("Why these"), status.span_reason))
+        reason = in_words(status.span_reason_said, status.span_reason, tr)
+        facts.append((tr("Why these"), reason))
     if status.worker_rss_bytes:
         facts.append((tr("Memory in use"), size(status.worker_rss_bytes, tr)))
     for name, total, free in (

@@ -68,7 +68,7 @@ def pipeline_view(status: EngineStatus | None, tr: Tr) -> PipelineView | None:
     stages = tuple(_box(stage, computing.get(stage.peer), slowest, tr) for stage in status.plan)
     beside = tuple(_box(stage, None, None, tr) for stage in status.spares)
     missing = () if stages else _missing(status.spares, status.num_blocks, tr)
-    caption = status.bottleneck if stages else _caption(missing, tr)
+    caption = _bottleneck(status, tr) if stages else _caption(missing, tr)
     return PipelineView(
         num_blocks=status.num_blocks,
         stages=stages,
@@ -124,10 +124,9 @@ def _arrows(status: EngineStatus, slowest: TokenPart | None, tr: Tr) -> tuple[Ar
         after = status.plan[(index + 1) % len(status.plan)]
         way = ways.get((stage.peer, after.peer))
         ours = links.get(after.peer if stage.is_self else stage.peer if after.is_self else "")
-        about = "" if way is None or way.is_measured else "≈ "
         found.append(
             Arrow(
-                time="" if way is None else about + milliseconds(way.time_ms, tr),
+                time="" if way is None else _about(way.is_measured) + milliseconds(way.time_ms, tr),
                 path="" if ours is None else path_words(ours, tr),
                 is_slowest=way is not None and way is slowest,
             )
@@ -159,6 +158,42 @@ def _caption(missing: Sequence[Box], tr: Tr) -> str:
     return tr(
         "Nobody holds blocks {spans}, so nothing can be answered until a node with them joins."
     ).format(spans=spans)
+
+
+def _bottleneck(status: EngineStatus, tr: Tr) -> str:
+    """What a token spends most of its time on; empty while unknown."""
+    if not status.token_parts:
+        return ""
+    slowest = max(status.token_parts, key=lambda part: part.time_ms)
+    all_measured = all(part.is_measured for part in status.token_parts)
+    whole_ms = sum(part.time_ms for part in status.token_parts)
+    text = tr("Most of the time goes into {what}: {time} of {whole} for each token.").format(
+        what=_what(slowest, status, tr),
+        time=_about(slowest.is_measured) + milliseconds(slowest.time_ms, tr),
+        whole=_about(all_measured) + milliseconds(whole_ms, tr),
+    )
+    if not slowest.is_measured:
+        return f"{text} {tr('That is not measured yet.')}"
+    return text if all_measured else f"{text} {tr('Not every way is measured yet.')}"
+
+
+def _what(part: TokenPart, status: EngineStatus, tr: Tr) -> str:
+    here = {stage.peer for stage in status.plan if stage.is_self}
+    node = f"…{short(PeerId(part.peer))}"
+    if part.to is None:
+        if part.peer in here:
+            return tr("the blocks of this computer")
+        return tr("the blocks of {node}").format(node=node)
+    following = f"…{short(PeerId(part.to))}"
+    if part.peer in here:
+        return tr("the way from this computer to {node}").format(node=following)
+    if part.to in here:
+        return tr("the way from {node} to this computer").format(node=node)
+    return tr("the way from {node} to {next}").format(node=node, next=following)
+
+
+def _about(is_measured: bool) -> str:
+    return "" if is_measured else "≈ "
 
 
 def _as_text(stages: Sequence[Box], beside: Sequence[Box], caption: str, tr: Tr) -> str:

@@ -17,6 +17,7 @@ from app.words import (
     Tr,
     counted,
     end_of_pause,
+    in_words,
     model_name,
     number,
     progress_words,
@@ -165,33 +166,34 @@ def state_words(state: AppState, now: datetime, tr: Tr) -> tuple[Icon, str, str]
 def _status_words(status: EngineStatus, now: datetime, tr: Tr) -> tuple[Icon, str, str]:
     if status.awaits_setup and status.progress is None:
         return Icon.IDLE, tr("Not set up yet"), tr("Open Shoal to choose how it begins.")
+    reason = in_words(status.reason_said, status.reason, tr)
     match status.state:
         case EngineState.STARTING:
             headline = (
                 progress_words(status.progress, tr) if status.progress else tr("Getting ready…")
             )
-            return Icon.STARTING, headline, status.reason
+            return Icon.STARTING, headline, reason
         case EngineState.SERVING:
-            return Icon.SERVING, _serving(status, tr), status.reason
+            return Icon.SERVING, _serving(status, tr), reason
         case EngineState.IDLE:
-            return Icon.IDLE, _ready(status, tr), status.reason
+            return Icon.IDLE, _ready(status, tr), reason
         case EngineState.DRAINING:
             headline = counted(
                 status.sessions,
                 tr("Finishing {n} session, then pausing|Finishing {n} sessions, then pausing"),
                 tr,
             )
-            return Icon.DRAINING, headline, status.reason
+            return Icon.DRAINING, headline, reason
         case EngineState.PAUSED:
             headline = tr("Paused {end}").format(end=end_of_pause(status.until, now, tr))
-            says_the_same = status.reason.rstrip(".").casefold() == headline.casefold()
-            return Icon.PAUSED, headline, "" if says_the_same else status.reason
+            says_the_same = reason.rstrip(".").casefold() == headline.casefold()
+            return Icon.PAUSED, headline, "" if says_the_same else reason
         case EngineState.YIELDING:
-            return Icon.YIELDING, _yielding(status, now, tr), status.reason
+            return Icon.YIELDING, _yielding(status, now, tr), reason
         case EngineState.OFFLINE:
-            return Icon.OFFLINE, tr("Offline: no connection to the swarm"), status.reason
+            return Icon.OFFLINE, tr("Offline: no connection to the swarm"), reason
         case EngineState.ERROR:
-            return Icon.ERROR, tr("Shoal cannot serve"), status.reason
+            return Icon.ERROR, tr("Shoal cannot serve"), reason
         case _:
             assert_never(status.state)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.setup_state import Setup
-from app.words import Tr, number, progress_words, share_of, size
+from app.words import Tr, in_words, number, progress_words, share_of, size
 from engine.core.plans import Span
 from engine.localapi.schema import EngineState, EngineStatus
 from engine.localapi.setup import PlanPreview
@@ -130,22 +130,22 @@ def _kind(preview: PlanPreview, tr: Tr) -> str:
 def held_card(preview: PlanPreview, tr: Tr) -> Card:
     """What would be held, whatever the line."""
     if preview.span is None:
-        return Card(tr("Nothing would be held"), (preview.reason,), is_possible=False)
+        return Card(tr("Nothing would be held"), (_reason(preview, tr),), is_possible=False)
     text = tr("You would hold {blocks}, {memory}")
     return Card(
         text.format(blocks=_blocks(preview, tr), memory=_memory(preview, tr)),
-        (preview.reason, *_speed(preview, tr)),
+        (_reason(preview, tr), *_speed(preview, tr)),
         is_possible=True,
     )
 
 
 def _card(preview: PlanPreview, caps: Caps, tr: Tr) -> Card:
     if preview.span is None:
-        return Card(tr("Nothing would be held"), (preview.reason,), is_possible=False)
+        return Card(tr("Nothing would be held"), (_reason(preview, tr),), is_possible=False)
     headline = tr("You would hold {blocks}, {memory}, {line}").format(
         blocks=_blocks(preview, tr), memory=_memory(preview, tr), line=_up_words(caps.up, tr)
     )
-    lines = [preview.reason, *_speed(preview, tr)]
+    lines = [_reason(preview, tr), *_speed(preview, tr)]
     bytes_per_s = _rate_bytes_per_s(caps.up)
     if bytes_per_s and preview.token_bytes:
         lines.append(
@@ -154,6 +154,10 @@ def _card(preview: PlanPreview, caps: Caps, tr: Tr) -> Card:
             )
         )
     return Card(headline, tuple(lines), is_possible=True)
+
+
+def _reason(preview: PlanPreview, tr: Tr) -> str:
+    return in_words(preview.reason_said, preview.reason, tr)
 
 
 def _memory(preview: PlanPreview, tr: Tr) -> str:

@@ -6,12 +6,13 @@ by which numbers, days and plural forms are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from app.locales import LOCALES, Locale
 from engine.localapi.chats import Ending
+from engine.localapi.said import Said
 from engine.localapi.schema import Progress
 
 Tr = Callable[[str], str]
@@ -113,9 +114,33 @@ def _date(moment: datetime, tr: Tr) -> str:
     return tr("{day} {month}").format(day=moment.day, month=month)
 
 
+def in_words(said: Sequence[Said], english: str, tr: Tr) -> str:
+    """What the engine has said, in the person's language; in English where that is not known."""
+    if tr("en") == "en":
+        return english
+    texts = [tr(part.text) for part in said]
+    if any(text == part.text for text, part in zip(texts, said, strict=True)):
+        return english
+    sentences = (text.format(**_shown(part, tr)) for text, part in zip(texts, said, strict=True))
+    return " ".join(sentences) or english
+
+
+def _shown(part: Said, tr: Tr) -> dict[str, str]:
+    """The values of a sentence, as the language writes them."""
+    return {name: _value(name, value, tr) for name, value in part.values.items()}
+
+
+def _value(name: str, value: str | float, tr: Tr) -> str:
+    if isinstance(value, str):
+        return value
+    if name.endswith("_bytes"):
+        return size(value, tr)
+    return number(value, tr, 0 if value == int(value) else 1)
+
+
 def progress_words(progress: Progress, tr: Tr) -> str:
     """`Downloading SmolLM2-135M-Instruct: 42 % of 138 MB`."""
-    what = progress.what
+    what = in_words(progress.said, progress.what, tr)
     if progress.total <= 0:
         return f"{what}…"
     text = tr("{what}: {share} of {size}") if progress.unit == "bytes" else tr("{what}: {share}")

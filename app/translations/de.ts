@@ -332,6 +332,14 @@
         <translation>Abgebrochen</translation>
     </message>
     <message>
+        <source>By now the swarm needs blocks {span} more.</source>
+        <translation>Inzwischen braucht der Schwarm die Blöcke {span} dringender.</translation>
+    </message>
+    <message>
+        <source>By now the swarm needs nobody to move.</source>
+        <translation>Inzwischen muss im Schwarm niemand mehr wechseln.</translation>
+    </message>
+    <message>
         <source>Ca&amp;ncel the batch</source>
         <translation>Stapel &amp;abbrechen</translation>
     </message>
@@ -370,6 +378,10 @@
     <message>
         <source>Checking the rows</source>
         <translation>Zeilen werden geprüft</translation>
+    </message>
+    <message>
+        <source>Checking {model}</source>
+        <translation>{model} wird geprüft</translation>
     </message>
     <message>
         <source>Choose a file, or drop one here; then you see its first rows as they are asked.</source>
@@ -434,6 +446,14 @@
     <message>
         <source>Conversations</source>
         <translation>Unterhaltungen</translation>
+    </message>
+    <message>
+        <source>Converting {model}</source>
+        <translation>{model} wird umgewandelt</translation>
+    </message>
+    <message>
+        <source>Cooling down: the GPU has {degrees} °C.</source>
+        <translation>Die GPU kühlt ab: Sie hat {degrees} °C.</translation>
     </message>
     <message>
         <source>Copied</source>
@@ -504,6 +524,10 @@
         <translation>Download</translation>
     </message>
     <message>
+        <source>Downloading {model}</source>
+        <translation>{model} wird heruntergeladen</translation>
+    </message>
+    <message>
         <source>Downloads of models included.</source>
         <translation>Auch beim Herunterladen von Modellen.</translation>
     </message>
@@ -522,6 +546,18 @@
     <message>
         <source>Enter sends, Shift+Enter starts a new line</source>
         <translation>Eingabe sendet, Umschalt+Eingabe beginnt eine neue Zeile</translation>
+    </message>
+    <message>
+        <source>Everything is paused for a while.</source>
+        <translation>Alles ist für eine Weile pausiert.</translation>
+    </message>
+    <message>
+        <source>Everything is paused until tomorrow.</source>
+        <translation>Alles ist pausiert bis morgen.</translation>
+    </message>
+    <message>
+        <source>Everything is paused until you resume.</source>
+        <translation>Alles ist pausiert bis auf Weiteres.</translation>
     </message>
     <message>
         <source>Example</source>
@@ -554,6 +590,14 @@
     <message>
         <source>Files of the archive</source>
         <translation>Dateien des Archivs</translation>
+    </message>
+    <message>
+        <source>Finishing running requests, then moving to blocks {span}.</source>
+        <translation>Laufende Anfragen werden beendet, dann Wechsel zu den Blöcken {span}.</translation>
+    </message>
+    <message>
+        <source>Finishing running requests, then pausing.</source>
+        <translation>Laufende Anfragen werden beendet, dann Pause.</translation>
     </message>
     <message>
         <source>Finishing {n} session, then pausing|Finishing {n} sessions, then pausing</source>
@@ -708,8 +752,16 @@
         <translation>Sie endete {count}-mal hintereinander. {reason} Das Protokoll ist {file}.</translation>
     </message>
     <message>
+        <source>It holds no blocks: it only uses what others give.</source>
+        <translation>Er hält keine Blöcke: Er nutzt nur, was andere geben.</translation>
+    </message>
+    <message>
         <source>Its name</source>
         <translation>Sein Name</translation>
+    </message>
+    <message>
+        <source>Joining the swarm {name}.</source>
+        <translation>Tritt dem Schwarm {name} bei.</translation>
     </message>
     <message>
         <source>Keep a copy of the identity</source>
@@ -800,6 +852,14 @@
         <translation>Verbindungen zu anderen Knoten</translation>
     </message>
     <message>
+        <source>Loading blocks {span}</source>
+        <translation>Blöcke {span} werden geladen</translation>
+    </message>
+    <message>
+        <source>Loading blocks {span}.</source>
+        <translation>Blöcke {span} werden geladen.</translation>
+    </message>
+    <message>
         <source>Local</source>
         <translation>Lokal</translation>
     </message>
@@ -816,8 +876,20 @@
         <translation>Längste Antwort in Token</translation>
     </message>
     <message>
+        <source>Looking for a place in the swarm.</source>
+        <translation>Sucht einen Platz im Schwarm.</translation>
+    </message>
+    <message>
+        <source>Looking up {model}</source>
+        <translation>{model} wird nachgeschlagen</translation>
+    </message>
+    <message>
         <source>Low: after other batches</source>
         <translation>Niedrig: nach anderen Stapeln</translation>
+    </message>
+    <message>
+        <source>Measuring this computer</source>
+        <translation>Dieser Computer wird gemessen</translation>
     </message>
     <message>
         <source>Measuring…</source>
@@ -860,8 +932,16 @@
         <translation>Mehr zu diesem Chat</translation>
     </message>
     <message>
+        <source>Most of the time goes into {what}: {time} of {whole} for each token.</source>
+        <translation>Am längsten dauert {what}: {time} von {whole} je Token.</translation>
+    </message>
+    <message>
         <source>Move to blocks that the swarm needs more</source>
         <translation>Zu Blöcken wechseln, die der Schwarm dringender braucht</translation>
+    </message>
+    <message>
+        <source>Moving to blocks {span}.</source>
+        <translation>Wechsel zu den Blöcken {span}.</translation>
     </message>
     <message>
         <source>My name</source>
@@ -932,6 +1012,10 @@
         <translation>Normal</translation>
     </message>
     <message>
+        <source>Not every way is measured yet.</source>
+        <translation>Noch ist nicht jeder Weg gemessen.</translation>
+    </message>
+    <message>
         <source>Not set up yet</source>
         <translation>Noch nicht eingerichtet</translation>
     </message>
@@ -984,6 +1068,10 @@
         <translation>Nur fehl&amp;geschlagene Zeilen</translation>
     </message>
     <message>
+        <source>Only {held} of the {count} blocks fit: others must hold the rest.</source>
+        <translation>Nur {held} der {count} Blöcke passen: Den Rest müssen andere halten.</translation>
+    </message>
+    <message>
         <source>Open &amp;batches</source>
         <translation>S&amp;tapel öffnen</translation>
     </message>
@@ -1014,6 +1102,10 @@
     <message>
         <source>Other programs</source>
         <translation>Andere Programme</translation>
+    </message>
+    <message>
+        <source>Outside the hours of your schedule.</source>
+        <translation>Außerhalb der Zeiten, in denen du gibst.</translation>
     </message>
     <message>
         <source>Pages of the settings</source>
@@ -1048,6 +1140,18 @@
         <translation>Pausiert</translation>
     </message>
     <message>
+        <source>Paused for a while.</source>
+        <translation>Pausiert für eine Weile.</translation>
+    </message>
+    <message>
+        <source>Paused until tomorrow.</source>
+        <translation>Pausiert bis morgen.</translation>
+    </message>
+    <message>
+        <source>Paused until you resume.</source>
+        <translation>Pausiert bis auf Weiteres.</translation>
+    </message>
+    <message>
         <source>Paused {end}</source>
         <translation>Pausiert {end}</translation>
     </message>
@@ -1066,6 +1170,10 @@
     <message>
         <source>Port</source>
         <translation>Port</translation>
+    </message>
+    <message>
+        <source>Preparing {model}.</source>
+        <translation>{model} wird vorbereitet.</translation>
     </message>
     <message>
         <source>Preset</source>
@@ -1368,6 +1476,14 @@
         <translation>Die ganze Nachricht zeigen</translation>
     </message>
     <message>
+        <source>So many of the {count} blocks fit; the swarm says which it needs most.</source>
+        <translation>So viele der {count} Blöcke passen; welche er am dringendsten braucht, sagt der Schwarm.</translation>
+    </message>
+    <message>
+        <source>Some blocks were served by nobody; now all are.</source>
+        <translation>Einige Blöcke hielt niemand; jetzt sind alle da.</translation>
+    </message>
+    <message>
         <source>Some rows cannot be asked</source>
         <translation>Manche Zeilen sind nicht verwendbar</translation>
     </message>
@@ -1386,6 +1502,10 @@
     <message>
         <source>Starting the engine…</source>
         <translation>Die Engine startet …</translation>
+    </message>
+    <message>
+        <source>Starting.</source>
+        <translation>Es geht los.</translation>
     </message>
     <message>
         <source>State</source>
@@ -1472,6 +1592,18 @@
         <translation>Text, ein Prompt je Zeile</translation>
     </message>
     <message>
+        <source>That is not measured yet.</source>
+        <translation>Das ist noch nicht gemessen.</translation>
+    </message>
+    <message>
+        <source>That is over, so Shoal resumes soon.</source>
+        <translation>Das ist vorbei; Shoal macht bald weiter.</translation>
+    </message>
+    <message>
+        <source>The compute process crashed; starting again in {seconds} s.</source>
+        <translation>Der Rechenprozess ist abgestürzt; neuer Start in {seconds} s.</translation>
+    </message>
+    <message>
         <source>The connection broke before the answer ended.</source>
         <translation>Die Verbindung brach ab, bevor die Antwort zu Ende war.</translation>
     </message>
@@ -1556,6 +1688,14 @@
         <translation>Die Erweiterung &lt;a href="{url}"&gt;AppIndicator and KStatusNotifierItem Support&lt;/a&gt; gibt ihm einen Platz in der oberen Leiste von GNOME.</translation>
     </message>
     <message>
+        <source>The fastest pipeline of all {nodes} nodes covers every block.</source>
+        <translation>Die schnellste Pipeline aller {nodes} Knoten enthält jeden Block.</translation>
+    </message>
+    <message>
+        <source>The fastest pipeline of all {nodes} nodes is {percent}% faster than what there is.</source>
+        <translation>Die schnellste Pipeline aller {nodes} Knoten ist {percent} % schneller als die jetzige.</translation>
+    </message>
+    <message>
         <source>The first row, as it will be asked.|The first {n} rows, as they will be asked.</source>
         <translation>Die erste Zeile, so wie sie an das Modell geht.|Die ersten {n} Zeilen, so wie sie an das Modell gehen.</translation>
     </message>
@@ -1564,8 +1704,24 @@
         <translation>Die ersten Zeilen</translation>
     </message>
     <message>
+        <source>The least served block becomes {percent}% faster by one move.</source>
+        <translation>Der am schlechtesten versorgte Block wird durch einen Wechsel um {percent} % schneller.</translation>
+    </message>
+    <message>
+        <source>The least served block becomes {percent}% faster by {moves} moves.</source>
+        <translation>Der am schlechtesten versorgte Block wird durch {moves} Wechsel um {percent} % schneller.</translation>
+    </message>
+    <message>
         <source>The list of models comes when the engine is ready.</source>
         <translation>Die Liste der Modelle kommt, sobald die Engine bereit ist.</translation>
+    </message>
+    <message>
+        <source>The log</source>
+        <translation>Das Protokoll</translation>
+    </message>
+    <message>
+        <source>The log before</source>
+        <translation>Das Protokoll davor</translation>
     </message>
     <message>
         <source>The log is empty.</source>
@@ -1600,8 +1756,28 @@
         <translation>Die Pipeline jetzt</translation>
     </message>
     <message>
+        <source>The settings</source>
+        <translation>Die Einstellungen</translation>
+    </message>
+    <message>
+        <source>The settings fix them.</source>
+        <translation>Die Einstellungen legen sie fest.</translation>
+    </message>
+    <message>
+        <source>The swarm needs blocks {span} most.</source>
+        <translation>Der Schwarm braucht die Blöcke {span} am dringendsten.</translation>
+    </message>
+    <message>
+        <source>The system and versions</source>
+        <translation>Das System und die Versionen</translation>
+    </message>
+    <message>
         <source>The token is the key to this engine: give it to no one, and to no website.</source>
         <translation>Das Token ist der Schlüssel zu dieser Engine: Gib es niemandem und keiner Website.</translation>
+    </message>
+    <message>
+        <source>The whole model fits.</source>
+        <translation>Das ganze Modell passt.</translation>
     </message>
     <message>
         <source>There are no batches yet.</source>
@@ -1640,6 +1816,14 @@
         <translation>Dieser Computer hat Platz dafür.|Die {n} bekannten Computer haben Platz dafür.</translation>
     </message>
     <message>
+        <source>This computer's clock is {seconds} s ahead of the swarm's, so others ignore it; switch on automatic time in the system settings.</source>
+        <translation>Die Uhr dieses Computers geht {seconds} s vor gegenüber dem Schwarm, darum beachten andere ihn nicht; schalte in den Systemeinstellungen die automatische Uhrzeit ein.</translation>
+    </message>
+    <message>
+        <source>This computer's clock is {seconds} s behind the swarm's, so others ignore it; switch on automatic time in the system settings.</source>
+        <translation>Die Uhr dieses Computers geht {seconds} s nach gegenüber dem Schwarm, darum beachten andere ihn nicht; schalte in den Systemeinstellungen die automatische Uhrzeit ein.</translation>
+    </message>
+    <message>
         <source>This connection is metered</source>
         <translation>Diese Verbindung ist getaktet</translation>
     </message>
@@ -1648,8 +1832,16 @@
         <translation>Dieser Desktop zeigt keinen Infobereich; darum lebt Shoal in diesem Fenster und endet, wenn es geschlossen wird.</translation>
     </message>
     <message>
+        <source>This engine holds no blocks; it only uses the swarm.</source>
+        <translation>Diese Engine hält keine Blöcke; sie nutzt den Schwarm nur.</translation>
+    </message>
+    <message>
         <source>This holds when Shoal is started again.</source>
         <translation>Das gilt, sobald Shoal neu gestartet wird.</translation>
+    </message>
+    <message>
+        <source>This node is in no swarm, so it holds what fits.</source>
+        <translation>Dieser Knoten ist in keinem Schwarm; er hält, was passt.</translation>
     </message>
     <message>
         <source>This node is who the copy was.</source>
@@ -1776,6 +1968,14 @@
         <translation>Was die gewählte Datei enthält</translation>
     </message>
     <message>
+        <source>What the engine says of its {name}</source>
+        <translation>Was die Engine dazu sagt: {name}</translation>
+    </message>
+    <message>
+        <source>What was measured of this machine</source>
+        <translation>Was an diesem Rechner gemessen wurde</translation>
+    </message>
+    <message>
         <source>What would you like to know?</source>
         <translation>Was möchtest du wissen?</translation>
     </message>
@@ -1808,12 +2008,52 @@
         <translation>Warum diese</translation>
     </message>
     <message>
+        <source>With this node, the fastest pipeline has blocks {span} here.</source>
+        <translation>Mit diesem Knoten hat die schnellste Pipeline hier die Blöcke {span}.</translation>
+    </message>
+    <message>
         <source>Words in titles and messages (Ctrl+K)</source>
         <translation>Wörter in Titeln und Nachrichten (Strg+K)</translation>
     </message>
     <message>
+        <source>Writing {model}</source>
+        <translation>{model} wird geschrieben</translation>
+    </message>
+    <message>
+        <source>Yielding because other programs need the GPU's memory.</source>
+        <translation>Macht Platz, weil andere Programme den Speicher der GPU brauchen.</translation>
+    </message>
+    <message>
+        <source>Yielding because the computer runs on its battery.</source>
+        <translation>Macht Platz, weil der Computer im Akkubetrieb läuft.</translation>
+    </message>
+    <message>
+        <source>Yielding because the connection costs by the byte.</source>
+        <translation>Macht Platz, weil die Verbindung nach Verbrauch kostet.</translation>
+    </message>
+    <message>
+        <source>Yielding to a game that has asked for GameMode.</source>
+        <translation>Macht Platz für ein Spiel, das um den GameMode gebeten hat.</translation>
+    </message>
+    <message>
+        <source>Yielding to a program, which fills the screen.</source>
+        <translation>Macht Platz für ein Programm, das den Bildschirm füllt.</translation>
+    </message>
+    <message>
         <source>Yielding to you for now</source>
         <translation>Macht dir gerade Platz</translation>
+    </message>
+    <message>
+        <source>Yielding to {program}, which fills the screen.</source>
+        <translation>Macht Platz für {program}, das den Bildschirm füllt.</translation>
+    </message>
+    <message>
+        <source>Yielding to {program}, which is running.</source>
+        <translation>Macht Platz für {program}, das gerade läuft.</translation>
+    </message>
+    <message>
+        <source>Yielding while you use the computer.</source>
+        <translation>Macht Platz, solange du den Computer benutzt.</translation>
     </message>
     <message>
         <source>Yielding {end}</source>
@@ -2052,6 +2292,14 @@
         <translation>Text</translation>
     </message>
     <message>
+        <source>the blocks of this computer</source>
+        <translation>das Rechnen auf diesem Computer</translation>
+    </message>
+    <message>
+        <source>the blocks of {node}</source>
+        <translation>das Rechnen auf {node}</translation>
+    </message>
+    <message>
         <source>the model</source>
         <translation>das Modell</translation>
     </message>
@@ -2062,6 +2310,18 @@
     <message>
         <source>the processor</source>
         <translation>der Prozessor</translation>
+    </message>
+    <message>
+        <source>the way from this computer to {node}</source>
+        <translation>der Weg von diesem Computer zu {node}</translation>
+    </message>
+    <message>
+        <source>the way from {node} to this computer</source>
+        <translation>der Weg von {node} zu diesem Computer</translation>
+    </message>
+    <message>
+        <source>the way from {node} to {next}</source>
+        <translation>der Weg von {node} zu {next}</translation>
     </message>
     <message>
         <source>this computer</source>
@@ -2081,7 +2341,7 @@
     </message>
     <message>
         <source>until you resume</source>
-        <translation>bis du fortsetzt</translation>
+        <translation>bis auf Weiteres</translation>
     </message>
     <message>
         <source>until {moment} ({left} left)</source>
@@ -2154,6 +2414,10 @@
     <message>
         <source>{model} (runs now)</source>
         <translation>{model} (läuft gerade)</translation>
+    </message>
+    <message>
+        <source>{model} is not on this computer yet; how much of it fits shows later.</source>
+        <translation>{model} ist noch nicht auf diesem Computer; wie viel davon passt, zeigt sich später.</translation>
     </message>
     <message>
         <source>{model}: choose another</source>

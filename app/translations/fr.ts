@@ -332,6 +332,14 @@
         <translation>Interrompue</translation>
     </message>
     <message>
+        <source>By now the swarm needs blocks {span} more.</source>
+        <translation>Désormais, l’essaim a davantage besoin des blocs {span}.</translation>
+    </message>
+    <message>
+        <source>By now the swarm needs nobody to move.</source>
+        <translation>Désormais, l’essaim n’a besoin d’aucun déplacement.</translation>
+    </message>
+    <message>
         <source>Ca&amp;ncel the batch</source>
         <translation>&amp;Annuler le lot</translation>
     </message>
@@ -370,6 +378,10 @@
     <message>
         <source>Checking the rows</source>
         <translation>Vérification des lignes</translation>
+    </message>
+    <message>
+        <source>Checking {model}</source>
+        <translation>Vérification de {model}</translation>
     </message>
     <message>
         <source>Choose a file, or drop one here; then you see its first rows as they are asked.</source>
@@ -434,6 +446,14 @@
     <message>
         <source>Conversations</source>
         <translation>Conversations</translation>
+    </message>
+    <message>
+        <source>Converting {model}</source>
+        <translation>Conversion de {model}</translation>
+    </message>
+    <message>
+        <source>Cooling down: the GPU has {degrees} °C.</source>
+        <translation>Refroidissement : le GPU est à {degrees} °C.</translation>
     </message>
     <message>
         <source>Copied</source>
@@ -504,6 +524,10 @@
         <translation>Débit descendant</translation>
     </message>
     <message>
+        <source>Downloading {model}</source>
+        <translation>Téléchargement de {model}</translation>
+    </message>
+    <message>
         <source>Downloads of models included.</source>
         <translation>Téléchargements de modèles compris.</translation>
     </message>
@@ -522,6 +546,18 @@
     <message>
         <source>Enter sends, Shift+Enter starts a new line</source>
         <translation>Entrée envoie, Maj+Entrée commence une nouvelle ligne</translation>
+    </message>
+    <message>
+        <source>Everything is paused for a while.</source>
+        <translation>Tout est en pause pour un moment.</translation>
+    </message>
+    <message>
+        <source>Everything is paused until tomorrow.</source>
+        <translation>Tout est en pause jusqu’à demain.</translation>
+    </message>
+    <message>
+        <source>Everything is paused until you resume.</source>
+        <translation>Tout est en pause jusqu’à votre reprise.</translation>
     </message>
     <message>
         <source>Example</source>
@@ -554,6 +590,14 @@
     <message>
         <source>Files of the archive</source>
         <translation>Fichiers de l’archive</translation>
+    </message>
+    <message>
+        <source>Finishing running requests, then moving to blocks {span}.</source>
+        <translation>Fin des requêtes en cours, puis passage aux blocs {span}.</translation>
+    </message>
+    <message>
+        <source>Finishing running requests, then pausing.</source>
+        <translation>Fin des requêtes en cours, puis pause.</translation>
     </message>
     <message>
         <source>Finishing {n} session, then pausing|Finishing {n} sessions, then pausing</source>
@@ -708,8 +752,16 @@
         <translation>Il s’est arrêté {count} fois de suite. {reason} Le journal est {file}.</translation>
     </message>
     <message>
+        <source>It holds no blocks: it only uses what others give.</source>
+        <translation>Il n’héberge aucun bloc : il ne fait qu’utiliser ce que d’autres donnent.</translation>
+    </message>
+    <message>
         <source>Its name</source>
         <translation>Son nom</translation>
+    </message>
+    <message>
+        <source>Joining the swarm {name}.</source>
+        <translation>Connexion à l’essaim {name}.</translation>
     </message>
     <message>
         <source>Keep a copy of the identity</source>
@@ -800,6 +852,14 @@
         <translation>Liens vers d’autres nœuds</translation>
     </message>
     <message>
+        <source>Loading blocks {span}</source>
+        <translation>Chargement des blocs {span}</translation>
+    </message>
+    <message>
+        <source>Loading blocks {span}.</source>
+        <translation>Chargement des blocs {span}.</translation>
+    </message>
+    <message>
         <source>Local</source>
         <translation>Local</translation>
     </message>
@@ -816,8 +876,20 @@
         <translation>Réponse la plus longue, en tokens</translation>
     </message>
     <message>
+        <source>Looking for a place in the swarm.</source>
+        <translation>Recherche d’une place dans l’essaim.</translation>
+    </message>
+    <message>
+        <source>Looking up {model}</source>
+        <translation>Recherche de {model}</translation>
+    </message>
+    <message>
         <source>Low: after other batches</source>
         <translation>Basse : après les autres lots</translation>
+    </message>
+    <message>
+        <source>Measuring this computer</source>
+        <translation>Mesure de cet ordinateur</translation>
     </message>
     <message>
         <source>Measuring…</source>
@@ -860,8 +932,16 @@
         <translation>Plus sur cette discussion</translation>
     </message>
     <message>
+        <source>Most of the time goes into {what}: {time} of {whole} for each token.</source>
+        <translation>Le plus long est {what} : {time} sur {whole} par token.</translation>
+    </message>
+    <message>
         <source>Move to blocks that the swarm needs more</source>
         <translation>Passer aux blocs dont l’essaim a le plus besoin</translation>
+    </message>
+    <message>
+        <source>Moving to blocks {span}.</source>
+        <translation>Passage aux blocs {span}.</translation>
     </message>
     <message>
         <source>My name</source>
@@ -932,6 +1012,10 @@
         <translation>Normale</translation>
     </message>
     <message>
+        <source>Not every way is measured yet.</source>
+        <translation>Tous les chemins ne sont pas encore mesurés.</translation>
+    </message>
+    <message>
         <source>Not set up yet</source>
         <translation>Pas encore configuré</translation>
     </message>
@@ -984,6 +1068,10 @@
         <translation>Lignes en é&amp;chec seulement</translation>
     </message>
     <message>
+        <source>Only {held} of the {count} blocks fit: others must hold the rest.</source>
+        <translation>Seuls {held} des {count} blocs tiennent : d’autres doivent héberger le reste.</translation>
+    </message>
+    <message>
         <source>Open &amp;batches</source>
         <translation>Ouvrir les &amp;lots</translation>
     </message>
@@ -1014,6 +1102,10 @@
     <message>
         <source>Other programs</source>
         <translation>Autres programmes</translation>
+    </message>
+    <message>
+        <source>Outside the hours of your schedule.</source>
+        <translation>En dehors de vos heures de partage.</translation>
     </message>
     <message>
         <source>Pages of the settings</source>
@@ -1048,6 +1140,18 @@
         <translation>En pause</translation>
     </message>
     <message>
+        <source>Paused for a while.</source>
+        <translation>En pause pour un moment.</translation>
+    </message>
+    <message>
+        <source>Paused until tomorrow.</source>
+        <translation>En pause jusqu’à demain.</translation>
+    </message>
+    <message>
+        <source>Paused until you resume.</source>
+        <translation>En pause jusqu’à votre reprise.</translation>
+    </message>
+    <message>
         <source>Paused {end}</source>
         <translation>En pause {end}</translation>
     </message>
@@ -1066,6 +1170,10 @@
     <message>
         <source>Port</source>
         <translation>Port</translation>
+    </message>
+    <message>
+        <source>Preparing {model}.</source>
+        <translation>Préparation de {model}.</translation>
     </message>
     <message>
         <source>Preset</source>
@@ -1368,6 +1476,14 @@
         <translation>Afficher tout le message</translation>
     </message>
     <message>
+        <source>So many of the {count} blocks fit; the swarm says which it needs most.</source>
+        <translation>Voilà combien des {count} blocs tiennent ; l’essaim dira desquels il a le plus besoin.</translation>
+    </message>
+    <message>
+        <source>Some blocks were served by nobody; now all are.</source>
+        <translation>Certains blocs n’étaient servis par personne ; maintenant, tous le sont.</translation>
+    </message>
+    <message>
         <source>Some rows cannot be asked</source>
         <translation>Certaines lignes sont inutilisables</translation>
     </message>
@@ -1386,6 +1502,10 @@
     <message>
         <source>Starting the engine…</source>
         <translation>Démarrage du moteur…</translation>
+    </message>
+    <message>
+        <source>Starting.</source>
+        <translation>Démarrage.</translation>
     </message>
     <message>
         <source>State</source>
@@ -1472,6 +1592,18 @@
         <translation>Texte, un prompt par ligne</translation>
     </message>
     <message>
+        <source>That is not measured yet.</source>
+        <translation>Ce n’est pas encore mesuré.</translation>
+    </message>
+    <message>
+        <source>That is over, so Shoal resumes soon.</source>
+        <translation>C’est terminé ; Shoal reprend bientôt.</translation>
+    </message>
+    <message>
+        <source>The compute process crashed; starting again in {seconds} s.</source>
+        <translation>Le processus de calcul s’est arrêté ; nouveau départ dans {seconds} s.</translation>
+    </message>
+    <message>
         <source>The connection broke before the answer ended.</source>
         <translation>La connexion s’est rompue avant la fin de la réponse.</translation>
     </message>
@@ -1556,6 +1688,14 @@
         <translation>L’extension &lt;a href="{url}"&gt;AppIndicator and KStatusNotifierItem Support&lt;/a&gt; lui donne une place dans la barre supérieure de GNOME.</translation>
     </message>
     <message>
+        <source>The fastest pipeline of all {nodes} nodes covers every block.</source>
+        <translation>Le pipeline le plus rapide des {nodes} nœuds couvre chaque bloc.</translation>
+    </message>
+    <message>
+        <source>The fastest pipeline of all {nodes} nodes is {percent}% faster than what there is.</source>
+        <translation>Le pipeline le plus rapide des {nodes} nœuds est {percent} % plus rapide que l’actuel.</translation>
+    </message>
+    <message>
         <source>The first row, as it will be asked.|The first {n} rows, as they will be asked.</source>
         <translation>La première ligne, telle qu’elle ira au modèle.|Les {n} premières lignes, telles qu’elles iront au modèle.</translation>
     </message>
@@ -1564,8 +1704,24 @@
         <translation>Les premières lignes</translation>
     </message>
     <message>
+        <source>The least served block becomes {percent}% faster by one move.</source>
+        <translation>Le bloc le moins servi gagne {percent} % de vitesse en un déplacement.</translation>
+    </message>
+    <message>
+        <source>The least served block becomes {percent}% faster by {moves} moves.</source>
+        <translation>Le bloc le moins servi gagne {percent} % de vitesse en {moves} déplacements.</translation>
+    </message>
+    <message>
         <source>The list of models comes when the engine is ready.</source>
         <translation>La liste des modèles arrive dès que le moteur est prêt.</translation>
+    </message>
+    <message>
+        <source>The log</source>
+        <translation>Le journal</translation>
+    </message>
+    <message>
+        <source>The log before</source>
+        <translation>Le journal précédent</translation>
     </message>
     <message>
         <source>The log is empty.</source>
@@ -1600,8 +1756,28 @@
         <translation>Le pipeline en ce moment</translation>
     </message>
     <message>
+        <source>The settings</source>
+        <translation>Les réglages</translation>
+    </message>
+    <message>
+        <source>The settings fix them.</source>
+        <translation>Les réglages les fixent.</translation>
+    </message>
+    <message>
+        <source>The swarm needs blocks {span} most.</source>
+        <translation>L’essaim a surtout besoin des blocs {span}.</translation>
+    </message>
+    <message>
+        <source>The system and versions</source>
+        <translation>Le système et les versions</translation>
+    </message>
+    <message>
         <source>The token is the key to this engine: give it to no one, and to no website.</source>
         <translation>Le jeton est la clé de ce moteur : ne le donnez à personne, ni à aucun site web.</translation>
+    </message>
+    <message>
+        <source>The whole model fits.</source>
+        <translation>Le modèle entier tient.</translation>
     </message>
     <message>
         <source>There are no batches yet.</source>
@@ -1640,6 +1816,14 @@
         <translation>Cet ordinateur a assez de place.|Les {n} ordinateurs connus ont assez de place.</translation>
     </message>
     <message>
+        <source>This computer's clock is {seconds} s ahead of the swarm's, so others ignore it; switch on automatic time in the system settings.</source>
+        <translation>L’horloge de cet ordinateur avance de {seconds} s sur celle de l’essaim, si bien que les autres l’ignorent ; activez l’heure automatique dans les réglages du système.</translation>
+    </message>
+    <message>
+        <source>This computer's clock is {seconds} s behind the swarm's, so others ignore it; switch on automatic time in the system settings.</source>
+        <translation>L’horloge de cet ordinateur retarde de {seconds} s sur celle de l’essaim, si bien que les autres l’ignorent ; activez l’heure automatique dans les réglages du système.</translation>
+    </message>
+    <message>
         <source>This connection is metered</source>
         <translation>Cette connexion est limitée</translation>
     </message>
@@ -1648,8 +1832,16 @@
         <translation>Ce bureau n’a pas de zone de notification ; Shoal vit donc dans cette fenêtre et s’arrête quand elle est fermée.</translation>
     </message>
     <message>
+        <source>This engine holds no blocks; it only uses the swarm.</source>
+        <translation>Ce moteur n’héberge aucun bloc ; il ne fait qu’utiliser l’essaim.</translation>
+    </message>
+    <message>
         <source>This holds when Shoal is started again.</source>
         <translation>Cela prendra effet au prochain lancement de Shoal.</translation>
+    </message>
+    <message>
+        <source>This node is in no swarm, so it holds what fits.</source>
+        <translation>Ce nœud n’est dans aucun essaim ; il héberge ce qui tient.</translation>
     </message>
     <message>
         <source>This node is who the copy was.</source>
@@ -1776,6 +1968,14 @@
         <translation>Contenu du fichier choisi</translation>
     </message>
     <message>
+        <source>What the engine says of its {name}</source>
+        <translation>Ce que le moteur en dit : {name}</translation>
+    </message>
+    <message>
+        <source>What was measured of this machine</source>
+        <translation>Ce qui a été mesuré sur cette machine</translation>
+    </message>
+    <message>
         <source>What would you like to know?</source>
         <translation>Que voulez-vous savoir ?</translation>
     </message>
@@ -1808,12 +2008,52 @@
         <translation>Pourquoi ceux-ci</translation>
     </message>
     <message>
+        <source>With this node, the fastest pipeline has blocks {span} here.</source>
+        <translation>Avec ce nœud, le pipeline le plus rapide a ici les blocs {span}.</translation>
+    </message>
+    <message>
         <source>Words in titles and messages (Ctrl+K)</source>
         <translation>Mots des titres et des messages (Ctrl+K)</translation>
     </message>
     <message>
+        <source>Writing {model}</source>
+        <translation>Écriture de {model}</translation>
+    </message>
+    <message>
+        <source>Yielding because other programs need the GPU's memory.</source>
+        <translation>Laisse la place, car d’autres programmes ont besoin de la mémoire du GPU.</translation>
+    </message>
+    <message>
+        <source>Yielding because the computer runs on its battery.</source>
+        <translation>Laisse la place, car l’ordinateur est sur batterie.</translation>
+    </message>
+    <message>
+        <source>Yielding because the connection costs by the byte.</source>
+        <translation>Laisse la place, car la connexion est facturée au volume.</translation>
+    </message>
+    <message>
+        <source>Yielding to a game that has asked for GameMode.</source>
+        <translation>Laisse la place à un jeu qui a demandé le GameMode.</translation>
+    </message>
+    <message>
+        <source>Yielding to a program, which fills the screen.</source>
+        <translation>Laisse la place à un programme qui occupe tout l’écran.</translation>
+    </message>
+    <message>
         <source>Yielding to you for now</source>
         <translation>Vous laisse la place</translation>
+    </message>
+    <message>
+        <source>Yielding to {program}, which fills the screen.</source>
+        <translation>Laisse la place à {program}, qui occupe tout l’écran.</translation>
+    </message>
+    <message>
+        <source>Yielding to {program}, which is running.</source>
+        <translation>Laisse la place à {program}, qui est en cours d’exécution.</translation>
+    </message>
+    <message>
+        <source>Yielding while you use the computer.</source>
+        <translation>Laisse la place pendant que vous utilisez l’ordinateur.</translation>
     </message>
     <message>
         <source>Yielding {end}</source>
@@ -2052,6 +2292,14 @@
         <translation>texte</translation>
     </message>
     <message>
+        <source>the blocks of this computer</source>
+        <translation>le calcul de cet ordinateur</translation>
+    </message>
+    <message>
+        <source>the blocks of {node}</source>
+        <translation>le calcul de {node}</translation>
+    </message>
+    <message>
         <source>the model</source>
         <translation>le modèle</translation>
     </message>
@@ -2062,6 +2310,18 @@
     <message>
         <source>the processor</source>
         <translation>le processeur</translation>
+    </message>
+    <message>
+        <source>the way from this computer to {node}</source>
+        <translation>le chemin de cet ordinateur à {node}</translation>
+    </message>
+    <message>
+        <source>the way from {node} to this computer</source>
+        <translation>le chemin de {node} à cet ordinateur</translation>
+    </message>
+    <message>
+        <source>the way from {node} to {next}</source>
+        <translation>le chemin de {node} à {next}</translation>
     </message>
     <message>
         <source>this computer</source>
@@ -2154,6 +2414,10 @@
     <message>
         <source>{model} (runs now)</source>
         <translation>{model} (en cours)</translation>
+    </message>
+    <message>
+        <source>{model} is not on this computer yet; how much of it fits shows later.</source>
+        <translation>{model} n’est pas encore sur cet ordinateur ; on verra plus tard ce qui en tient.</translation>
     </message>
     <message>
         <source>{model}: choose another</source>

@@ -44,8 +44,8 @@ class AppPart(QWidget):
         self.language.addItem(self.tr("as the system"), Language.SYSTEM.value)
         for code, habits in LOCALES.items():
             self.language.addItem(habits.name, code)
-        self._note = muted("")
-        self._note.hide()
+        self.note = muted("")
+        self.note.hide()
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         for at, (words, editor) in enumerate(
@@ -56,7 +56,7 @@ class AppPart(QWidget):
             grid.addWidget(label, at, 0)
             grid.addWidget(editor, at, 1)
         grid.setColumnStretch(2, 1)
-        fill_column(self, self.autostart, self.stays, grid, self._note)
+        fill_column(self, self.autostart, self.stays, grid, self.note)
         self.autostart.clicked.connect(self.autostart_wanted)
         self.stays.clicked.connect(self.stays_wanted)
         self.theme.activated.connect(
@@ -78,5 +78,5 @@ class AppPart(QWidget):
 
     def say(self, note: str) -> None:
         """Tell what a choice has led to; empty: nothing."""
-        self._note.setText(note)
-        self._note.setVisible(bool(note))
+        self.note.setText(note)
+        self.note.setVisible(bool(note))

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.past_presenters import PastView, sizes_of
+from app.words import in_words
 from engine.localapi.statistics import DiagnosticsEntry
 
 MARGIN_PX = 16
@@ -74,7 +75,8 @@ class DiagnosticsPage(QWidget):
         row = max(self.files.currentRow(), 0)
         self.files.clear()
         for entry, size in zip(view.entries, sizes_of(view.entries, self.tr), strict=True):
-            self.files.addItem(f"{entry.name}, {size}\n{entry.about}")
+            about = in_words(entry.about_said, entry.about, self.tr)
+            self.files.addItem(f"{entry.name}, {size}\n{about}")
         self.files.setCurrentRow(min(row, len(view.entries) - 1))
 
     def _show_file(self, row: int) -> None:

@@ -154,7 +154,7 @@ class SettingsWiring(QObject):
         if code == self.tr("en"):
             self.window.app.say("")
         else:
-            english = QT_TRANSLATE_NOOP("app", "This holds when Shoal is started again.")
+            english = str(QT_TRANSLATE_NOOP("app", "This holds when Shoal is started again."))
             self.window.app.say(texts_of(code).get(english, english))
 
     def _back_up(self, passphrase: str, file: str) -> None:

@@ -24,6 +24,7 @@ from engine.jobs.views import job_info, job_rows
 from engine.jobs.watchers import Watchers
 from engine.localapi.jobs import (
     ENDED_STATES,
+    PAUSED_BY_PERSON,
     JobChangeRequest,
     JobCreateRequest,
     JobInfo,
@@ -263,9 +264,7 @@ class Jobs:
     async def pause(self, job_id: str) -> Job:
         """Begin no more rows."""
         states = {JobState.QUEUED, JobState.RUNNING}
-        return await self._move(
-            job_id, states, state=JobState.PAUSED, reason="Paused until you resume."
-        )
+        return await self._move(job_id, states, state=JobState.PAUSED, reason=PAUSED_BY_PERSON)
 
     async def resume(self, job_id: str) -> Job:
         """Go on."""

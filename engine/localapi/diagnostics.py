@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from engine.core.sentences import Sentence
 from engine.localapi.running import Home
+from engine.localapi.said import said
 from engine.localapi.statistics import DiagnosticsEntry
 
 MAX_LOG_BYTES: Final = 2 << 20
@@ -74,16 +76,22 @@ def entries(home: Home, version: str, facts: Mapping[str, Any]) -> tuple[Diagnos
         "processor": platform.machine(),
         "cores": os.cpu_count(),
     }
-    found = [_entry("machine.json", "The system and versions", json.dumps(machine, indent=2))]
+    found = [
+        _entry("machine.json", Sentence("The system and versions"), json.dumps(machine, indent=2))
+    ]
     found += [
-        _entry(f"{name}.json", f"What the engine says of its {name}", json.dumps(value, indent=2))
+        _entry(
+            f"{name}.json",
+            Sentence("What the engine says of its {name}", name=name),
+            json.dumps(value, indent=2),
+        )
         for name, value in facts.items()
     ]
     for file, about in (
-        (home.settings_file, "The settings"),
-        (home.profile_file, "What was measured of this machine"),
-        (home.log_file.with_name(f"{home.log_file.name}.1"), "The log before"),
-        (home.log_file, "The log"),
+        (home.settings_file, Sentence("The settings")),
+        (home.profile_file, Sentence("What was measured of this machine")),
+        (home.log_file.with_name(f"{home.log_file.name}.1"), Sentence("The log before")),
+        (home.log_file, Sentence("The log")),
     ):
         if file.is_file():
             found.append(_entry(file.name, about, _tail(file, MAX_LOG_BYTES)))
@@ -100,7 +108,7 @@ def archive(files: tuple[DiagnosticsEntry, ...]) -> bytes:
 
 
 def _entry(name: str, about: str, text: str) -> DiagnosticsEntry:
-    return DiagnosticsEntry(name=name, about=about, text=redact(text))
+    return DiagnosticsEntry(name=name, about=about, about_said=said(about), text=redact(text))
 
 
 def _own_names() -> dict[str, str]:

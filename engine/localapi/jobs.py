@@ -60,6 +60,8 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
+PAUSED_BY_PERSON = "Paused until you resume."
+"""The reason of a job that no trouble has paused."""
 ENDED_STATES = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 
 

@@ -30,7 +30,9 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from engine.core.reach import LinkPath, Reach
+from engine.core.sentences import Sentence
 from engine.localapi.measurements import MeasuredProfile
+from engine.localapi.said import Said, said
 
 
 class _Answer(BaseModel):
@@ -66,15 +68,25 @@ PauseScope = Literal["stage", "everything"]
 """The stage alone, so that own requests and relaying go on, or all traffic."""
 
 
+ProgressUnit = Literal["bytes", "tensors", "blocks", ""]
+
+
 class Progress(_Answer):
     """Work that takes a while."""
 
     what: str
     """A short phrase: `Downloading SmolLM2-135M-Instruct`."""
+    said: tuple[Said, ...] = ()
+    """The same for other languages; empty: there is only English."""
     done: float
     total: float
     """0 when the end is not known."""
-    unit: Literal["bytes", "tensors", "blocks", ""] = ""
+    unit: ProgressUnit = ""
+
+    @classmethod
+    def of(cls, what: Sentence, done: float, total: float, unit: ProgressUnit = "") -> Self:
+        """Progress with a phrase for every language."""
+        return cls(what=what, said=said(what), done=done, total=total, unit=unit)
 
 
 class PipelineStage(_Answer):
@@ -118,6 +130,8 @@ class EngineStatus(_Answer):
     state: EngineState
     reason: str = ""
     """One sentence for a person; empty while serving or idle."""
+    reason_said: tuple[Said, ...] = ()
+    """The same for other languages; empty: there is only English."""
     until: float | None = None
     """Unix time at which the state ends by itself, as far as that is known."""
     paused: PauseScope | None = None
@@ -151,6 +165,7 @@ class EngineStatus(_Answer):
     measured it yet; None while there is no sentence."""
     span_reason: str = ""
     """Why this node holds the blocks that it holds, as a sentence."""
+    span_reason_said: tuple[Said, ...] = ()
     links: tuple[LinkStatus, ...] = ()
     reachability: Reach | None = None
     """Whether others can connect to this node; None while it belongs to no swarm."""

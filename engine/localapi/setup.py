@@ -13,6 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.localapi.said import Said
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -48,6 +50,8 @@ class PlanPreview(_Answer):
     """Blocks `[start, end)`; None: nothing can be held, or nothing can be said yet."""
     reason: str
     """Why these, or why none, as a sentence."""
+    reason_said: tuple[Said, ...] = ()
+    """The same for other languages; empty: there is only English."""
     is_certain: bool
     """Whether it holds them from the start: a swarm that nobody has looked at yet decides itself."""
     on_gpu: bool

@@ -14,6 +14,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+from engine.localapi.said import Said
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -77,6 +79,8 @@ class DiagnosticsEntry(_Answer):
 
     name: str
     about: str
+    about_said: tuple[Said, ...] = ()
+    """The same for other languages; empty: there is only English."""
     text: str
     """As the archive holds it: without names, addresses, keys and paths of the person."""
 

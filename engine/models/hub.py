@@ -14,6 +14,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined] # public, but 
 
 from engine.core.errors import ModelCorrupt, ModelError, ModelNotFound, ModelUnavailable
 from engine.core.plans import Span
+from engine.core.sentences import Sentence
 from engine.localapi.schema import Progress
 from engine.models.download import download, part_bytes
 from engine.models.hub_listing import (
@@ -71,7 +72,7 @@ def resolve_hub(source: str, models_dir: Path, on_progress: OnProgress) -> Model
         raise ModelNotFound(
             f"{source!r} is neither a folder here nor a model's name on the Hub (owner/name)."
         ) from error
-    on_progress(Progress(what=f"Looking up {source}", done=0, total=0))
+    on_progress(Progress.of(Sentence("Looking up {model}", model=source), 0, 0))
     with writing(Path(constants.HF_HUB_CACHE)), writing(models_dir):
         listing = find_listing(source, models_dir)
         _check_formats(listing)
@@ -125,8 +126,8 @@ def fetch_hub_weights(
 
             def on_bytes(count: int, before: int = before_bytes) -> None:
                 done = before + count
-                what = f"Downloading {files.source}"
-                on_progress(Progress(what=what, done=done, total=total_bytes, unit="bytes"))
+                what = Sentence("Downloading {model}", model=files.source)
+                on_progress(Progress.of(what, done, total_bytes, "bytes"))
 
             if file.sha256 is not None:
                 with locked(models_dir / "hub" / f"{file.sha256}.lock"):
@@ -199,8 +200,8 @@ def _is_right(
     def on_bytes(count: int) -> None:
         nonlocal done_bytes
         done_bytes += count
-        what = f"Checking {path.name}"
-        on_progress(Progress(what=what, done=done_bytes, total=total_bytes, unit="bytes"))
+        what = Sentence("Checking {model}", model=path.name)
+        on_progress(Progress.of(what, done_bytes, total_bytes, "bytes"))
 
     try:
         check_safetensors(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.core.errors import ModelCorrupt, ModelError, ModelNotFound
 from engine.core.plans import Span
+from engine.core.sentences import Sentence
 from engine.localapi.schema import Progress
 from engine.models.layout import (
     CONFIG,
@@ -132,8 +133,8 @@ def _resolve_directory(
     def on_bytes(count: int) -> None:
         nonlocal done_bytes
         done_bytes += count
-        what = f"Checking {directory.name}"
-        on_progress(Progress(what=what, done=done_bytes, total=total_bytes, unit="bytes"))
+        what = Sentence("Checking {model}", model=directory.name)
+        on_progress(Progress.of(what, done_bytes, total_bytes, "bytes"))
 
     with writing(models_dir):
         hashes = {name: hash_cache.sha256(directory / name, on_bytes) for name in names}

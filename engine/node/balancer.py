@@ -18,6 +18,7 @@ from engine.core.errors import EngineError, EnginePaused, PeerUnreachable
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
+from engine.core.sentences import Sentence
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.node.stage_runner import Phase, StageRunner
 from engine.planner.rebalance import CHECK_EVERY_S, Move, decide, wait_s
@@ -103,7 +104,7 @@ class Balancer:
         self._rng = rng
         self._every_s = every_s
         self._policy = policy
-        self.reason = ""
+        self.reason = Sentence("")
         """Why we hold what we hold, as a sentence."""
 
     async def choose(self) -> Span:

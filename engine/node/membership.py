@@ -19,6 +19,7 @@ from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ModelCorrupt, PeerUnreachable
 from engine.core.plans import Span
+from engine.core.sentences import Sentence
 from engine.core.snapshot import SwarmSnapshot
 from engine.localapi.running import Home
 from engine.localapi.schema import Progress
@@ -102,7 +103,7 @@ class Membership:
         self.joined: Joined | None = None
         self.serving: Serving | None = None
         self._looking: asyncio.Task[None] | None = None
-        self.doing = "Starting."
+        self.doing: str = Sentence("Starting.")
         self.progress: Progress | None = None
 
     @property
@@ -118,7 +119,11 @@ class Membership:
             PeerUnreachable: No bootstrap address answered.
             ConfigError: A damaged key file, or an address that cannot be listened on.
         """
-        self._say(f"Joining the swarm {self.invite.name}." if self.invite else "Starting.")
+        self._say(
+            Sentence("Joining the swarm {name}.", name=self.invite.name)
+            if self.invite
+            else Sentence("Starting.")
+        )
         bootstrap, listen = self._addresses()
         peer = await SwarmPeer.start(
             self._home.identity_file,
@@ -231,7 +236,7 @@ class Membership:
             show=self.show,
         )
         if balancer is not None and self.invite is not None:
-            self._say("Looking for a place in the swarm.")
+            self._say(Sentence("Looking for a place in the swarm."))
             try:
                 await balancer.join(stage)
             except asyncio.CancelledError:
@@ -295,7 +300,7 @@ class Membership:
 
     async def _prepare(self, span: Span | None) -> ModelFiles:
         """Find the model; with a span, have its weights on disk too."""
-        self._say(f"Preparing {self.source}.")
+        self._say(Sentence("Preparing {model}.", model=self.source))
         models_dir = self._home.models_dir_in(self.config.model.folder)
         limits = FetchLimits.of(self.config)
         files = await prepare(

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from engine.core.errors import EngineError
 from engine.core.ids import PeerId
+from engine.core.sentences import Sentence
 from engine.localapi.running import Home
+from engine.localapi.said import said
 from engine.localapi.schema import Progress
 from engine.node.fitting import Fitting
 from engine.planner.announced import summary
@@ -55,4 +57,9 @@ async def block_times(
 
 
 def _progress(what: str, share: float) -> Progress:
-    return Progress(what=f"Measuring {what}", done=share, total=1.0)
+    return Progress(
+        what=f"Measuring {what}",
+        said=said(Sentence("Measuring this computer")),
+        done=share,
+        total=1.0,
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engine.core.errors import ConfigError
+from engine.core.sentences import Sentence
 from engine.core.whole_file import write_whole
 from engine.localapi.schema import PauseRequest, PauseScope
 
@@ -41,12 +42,19 @@ class Pause(BaseModel):
         )
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Sentence:
         """One sentence for a person."""
-        what = "Paused" if self.scope == "stage" else "Everything is paused"
+        if self.scope == "everything":
+            if self.until_unix_s is None:
+                return Sentence("Everything is paused until you resume.")
+            if self.until_tomorrow:
+                return Sentence("Everything is paused until tomorrow.")
+            return Sentence("Everything is paused for a while.")
         if self.until_unix_s is None:
-            return f"{what} until you resume."
-        return f"{what} until tomorrow." if self.until_tomorrow else f"{what} for a while."
+            return Sentence("Paused until you resume.")
+        if self.until_tomorrow:
+            return Sentence("Paused until tomorrow.")
+        return Sentence("Paused for a while.")
 
 
 def tomorrow(now: datetime) -> datetime:

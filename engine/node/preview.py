@@ -14,8 +14,10 @@ from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.profiles import Goal, ModelSize, NetworkMatrix, Objective
+from engine.core.sentences import Sentence
 from engine.core.snapshot import SwarmSnapshot
 from engine.localapi.measurements import Limits, MeasuredProfile
+from engine.localapi.said import said
 from engine.localapi.setup import PlanPreview
 from engine.node.caps import GPU_BASE_BYTES, RAM_BASE_BYTES, within_limits
 from engine.node.compute import Compute
@@ -73,10 +75,14 @@ def preview(would: Would) -> PlanPreview:
         token_bytes=0 if spec is None else spec.hidden_size * ELEMENT_BYTES[machine.dtype],
     )  # fmt: skip
     if not would.config.stage.enabled:
-        return _told(blank, "It holds no blocks: it only uses what others give.")
+        return _told(blank, Sentence("It holds no blocks: it only uses what others give."))
     if spec is None:
         return _told(
-            blank, f"{would.source} is not on this computer yet; how much of it fits shows later."
+            blank,
+            Sentence(
+                "{model} is not on this computer yet; how much of it fits shows later.",
+                model=would.source,
+            ),
         )
     config = within_limits(would.config, on_gpu=on_gpu)
     try:
@@ -89,6 +95,7 @@ def preview(would: Would) -> PlanPreview:
         update={
             "span": (span.start, span.end),
             "reason": reason,
+            "reason_said": said(reason),
             "is_certain": is_certain,
             "memory_bytes": (
                 _weight_bytes(size, span)
@@ -101,16 +108,16 @@ def preview(would: Would) -> PlanPreview:
 
 
 def _told(blank: PlanPreview, reason: str) -> PlanPreview:
-    return blank.model_copy(update={"reason": reason})
+    return blank.model_copy(update={"reason": reason, "reason_said": said(reason)})
 
 
 def _place(
     would: Would, config: Config, size: ModelSize, max_blocks: int
-) -> tuple[Span, str, bool]:
+) -> tuple[Span, Sentence, bool]:
     """(Blocks, why these, whether that is certain)."""
     if config.stage.blocks is not None:
         start, end = config.stage.blocks
-        return Span(start, min(end, size.num_blocks)), "The settings fix them.", True
+        return Span(start, min(end, size.num_blocks)), Sentence("The settings fix them."), True
     peer = would.peer or _NOBODY
     seen = would.snapshot if would.in_swarm else None
     others = () if seen is None else tuple(s for s in seen.stages if s.peer != peer)
@@ -120,12 +127,17 @@ def _place(
     if seen is not None:
         return move.span, move.reason, True
     if len(move.span) == size.num_blocks:
-        reason = "The whole model fits."
+        reason = Sentence("The whole model fits.")
     elif would.in_swarm:
-        reason = f"So many of the {size.num_blocks} blocks fit; the swarm says which it needs most."
+        reason = Sentence(
+            "So many of the {count} blocks fit; the swarm says which it needs most.",
+            count=size.num_blocks,
+        )
     else:
-        reason = (
-            f"Only {len(move.span)} of the {size.num_blocks} blocks fit: others must hold the rest."
+        reason = Sentence(
+            "Only {held} of the {count} blocks fit: others must hold the rest.",
+            held=len(move.span),
+            count=size.num_blocks,
         )
     return move.span, reason, not would.in_swarm
 

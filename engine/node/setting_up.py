@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from engine.config import Config
 from engine.core.errors import RequestError
 from engine.core.model_spec import ModelSpec
+from engine.core.sentences import Sentence
 from engine.localapi.running import Home
+from engine.localapi.said import said
 from engine.localapi.schema import EngineStatus, Measurements, Progress
 from engine.localapi.setup import MachineRequest, PlanPreview, PreviewRequest
 from engine.models.known import known_spec, starter_spec
@@ -80,7 +82,14 @@ class SettingUp:
         return self._node.status()
 
     def _show(self, what: str, share: float) -> None:
-        self._node.show(Progress(what=f"Measuring {what}", done=share, total=1.0))
+        self._node.show(
+            Progress(
+                what=f"Measuring {what}",
+                said=said(Sentence("Measuring this computer")),
+                done=share,
+                total=1.0,
+            )
+        )
 
     def _models_dir(self, settings: Config) -> Path:
         return self._home.models_dir_in(settings.model.folder)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, StageRefused, WorkerFailed
 from engine.core.plans import Span
+from engine.core.sentences import Sentence
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
 from engine.node.herald import Herald
@@ -108,7 +109,7 @@ class StageRunner:
             if not finish_first or self.phase is not Phase.ONLINE:
                 await self._stop(reason, Phase.PAUSED)
                 return
-            self._set(Phase.DRAINING, "Finishing running requests, then pausing.")
+            self._set(Phase.DRAINING, Sentence("Finishing running requests, then pausing."))
             self.announce(StageState.DRAINING)
 
         async def finish() -> None:
@@ -246,7 +247,10 @@ class StageRunner:
         if not await is_covered():  # that may have taken long
             raise self._needed()
         self._set(
-            Phase.DRAINING, f"Finishing running requests, then moving to blocks {order.span}."
+            Phase.DRAINING,
+            Sentence(
+                "Finishing running requests, then moving to blocks {span}.", span=str(order.span)
+            ),
         )
         self.announce(StageState.DRAINING, order.span)
         await self._handler.drain()
@@ -284,7 +288,7 @@ class StageRunner:
         crashes = 0
         while True:
             started_s = self._clock.monotonic_s()
-            self._set(Phase.LOADING, f"Loading blocks {self.order.span}.")
+            self._set(Phase.LOADING, Sentence("Loading blocks {span}.", span=str(self.order.span)))
             self.announce(StageState.JOINING)
             try:
                 await self._serve_once()
@@ -315,7 +319,11 @@ class StageRunner:
                 return
             backoff_s = min(2.0 ** (crashes - 1), MAX_BACKOFF_S)
             self._set(
-                Phase.LOADING, f"The compute process crashed; starting again in {backoff_s:.0f} s."
+                Phase.LOADING,
+                Sentence(
+                    "The compute process crashed; starting again in {seconds} s.",
+                    seconds=round(backoff_s),
+                ),
             )
             self.announce(StageState.JOINING)
             await asyncio.sleep(backoff_s)
@@ -358,9 +366,8 @@ class StageRunner:
             await asyncio.wait({shift.serving}, timeout=ANNOUNCE_CHANGES_S)
 
     def _show_progress(self, done: float, total: float) -> None:
-        self.progress = Progress(
-            what=f"Loading blocks {self.order.span}", done=done, total=total, unit="tensors"
-        )
+        what = Sentence("Loading blocks {span}", span=str(self.order.span))
+        self.progress = Progress.of(what, done, total, "tensors")
         self._on_change()
 
     async def _fail(self, reason: str) -> None:

@@ -9,7 +9,9 @@ import psutil
 from engine import __version__
 from engine.core.ids import PeerId, short
 from engine.core.plans import Hop
+from engine.core.sentences import Sentence
 from engine.core.snapshot import StageState
+from engine.localapi.said import said
 from engine.localapi.schema import (
     EngineState,
     EngineStatus,
@@ -42,6 +44,7 @@ def describe(
     common = EngineStatus(
         state=state,
         reason=reason,
+        reason_said=said(reason),
         until=None if rest is None else rest.until_unix_s,
         paused=None if rest is None else rest.paused,
         yielding_to=None if rest is None else rest.yielding_to,
@@ -78,9 +81,11 @@ def describe(
     }
     if serving.stage is not None:
         span = serving.stage.order.span
+        why = _span_reason(membership, serving, serving.stage)
         update |= {
             "span": (span.start, span.end),
-            "span_reason": _span_reason(membership, serving, serving.stage),
+            "span_reason": why,
+            "span_reason_said": said(why),
             "progress": serving.stage.progress,
             "worker_pid": serving.stage.worker_pid,
             "worker_rss_bytes": _rss_bytes(serving.stage.worker_pid),
@@ -102,14 +107,10 @@ def state_of(
         )
     offset_s = _clock_offset_s(membership)
     if offset_s is not None and abs(offset_s) > membership.config.swarm.max_clock_offset_s:
-        return EngineState.OFFLINE, (
-            f"This computer's clock is {abs(offset_s):.0f} s "
-            f"{'ahead of' if offset_s > 0 else 'behind'} the swarm's, so others ignore it; "
-            "switch on automatic time in the system settings."
-        )
+        return EngineState.OFFLINE, _clock_words(offset_s)
     stage = serving.stage
     if stage is None:
-        return EngineState.IDLE, "This engine holds no blocks; it only uses the swarm."
+        return EngineState.IDLE, Sentence("This engine holds no blocks; it only uses the swarm.")
     match stage.phase:
         case Phase.LOADING:
             return EngineState.STARTING, stage.reason
@@ -193,15 +194,31 @@ def time_of_token(token: Sequence[Part], local_peer: PeerId) -> dict[str, object
     }
 
 
-def _span_reason(membership: Membership, serving: Serving, stage: StageRunner) -> str:
+def _span_reason(membership: Membership, serving: Serving, stage: StageRunner) -> Sentence:
     if serving.balancer is None:
-        reason = "The settings fix them."
+        reason = Sentence("The settings fix them.")
     elif membership.invite is None:
-        reason = "This node is in no swarm, so it holds what fits."
+        reason = Sentence("This node is in no swarm, so it holds what fits.")
     else:
         reason = serving.balancer.reason
     next_span = stage.herald.next_span
-    return reason if next_span is None else f"{reason} Moving to blocks {next_span}."
+    if next_span is None:
+        return reason
+    return reason.then(Sentence("Moving to blocks {span}.", span=str(next_span)))
+
+
+def _clock_words(offset_s: float) -> Sentence:
+    if offset_s > 0:
+        return Sentence(
+            "This computer's clock is {seconds} s ahead of the swarm's, so others ignore it; "
+            "switch on automatic time in the system settings.",
+            seconds=round(offset_s),
+        )
+    return Sentence(
+        "This computer's clock is {seconds} s behind the swarm's, so others ignore it; "
+        "switch on automatic time in the system settings.",
+        seconds=round(-offset_s),
+    )
 
 
 def _links(links: Links) -> tuple[LinkStatus, ...]:

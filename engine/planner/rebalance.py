@@ -15,6 +15,7 @@ from random import Random
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
+from engine.core.sentences import Sentence
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.planner import coverage, pipeline
 from engine.planner.announced import as_intended
@@ -35,8 +36,8 @@ class Move:
     """New blocks for one node."""
 
     span: Span
-    reason: str
-    """A sentence for the node's owner."""
+    reason: Sentence
+    """For the node's owner."""
     gain: float
     """By what part the swarm becomes faster; `inf`: from nothing."""
 
@@ -150,9 +151,15 @@ def _join(snapshot: SwarmSnapshot, peer: PeerId, max_blocks: int, size: ModelSiz
     with_own = replace(snapshot, stages=(*snapshot.stages, own))
     span = _planned(with_own, peer, size)
     if span is not None:
-        return Move(span, f"With this node, the fastest pipeline has blocks {span} here.", 0.0)
+        return Move(
+            span,
+            Sentence(
+                "With this node, the fastest pipeline has blocks {span} here.", span=str(span)
+            ),
+            0.0,
+        )
     span = _place(snapshot, own, max_blocks)
-    return Move(span, f"The swarm needs blocks {span} most.", 0.0)
+    return Move(span, Sentence("The swarm needs blocks {span} most.", span=str(span)), 0.0)
 
 
 def _place(others: SwarmSnapshot, own: StageInfo, max_blocks: int) -> Span:
@@ -179,12 +186,16 @@ def _confirm(
         planned = _planned(as_intended(snapshot), own.peer, size)
         span = planned or _place(before, own, max_blocks)
         return (
-            None if span == aim else Move(span, f"By now the swarm needs blocks {span} more.", 0.0)
+            None
+            if span == aim
+            else Move(
+                span, Sentence("By now the swarm needs blocks {span} more.", span=str(span)), 0.0
+            )
         )
     before = replace(before, stages=(*before.stages, replace(own, next_span=None)))
     move = better_places(before, size=size, min_gain=min_gain).get(own.peer)
     if move is None:
-        return Move(own.span, "By now the swarm needs nobody to move.", 0.0)
+        return Move(own.span, Sentence("By now the swarm needs nobody to move."), 0.0)
     return None if move.span == aim else move
 
 
@@ -222,9 +233,16 @@ def _towards_partition(
     gain = found.tokens_per_s / now - 1 if now else inf
     if gain < min_gain:
         return {}
-    why = f"The fastest pipeline of all {len(found.spans)} nodes " + (
-        f"is {gain:.0%} faster than what there is." if now else "covers every block."
-    )
+    if now:
+        why = Sentence(
+            "The fastest pipeline of all {nodes} nodes is {percent}% faster than what there is.",
+            nodes=len(found.spans),
+            percent=round(100 * gain),
+        )
+    else:
+        why = Sentence(
+            "The fastest pipeline of all {nodes} nodes covers every block.", nodes=len(found.spans)
+        )
     return {
         stage.peer: Move(found.spans[stage.peer], why, gain)
         for stage in snapshot.stages
@@ -259,8 +277,16 @@ def _rate(stage: StageInfo, length: int) -> int:
     return max(1, round(tokens_per_s(stage, length) * _PER_TOKEN))
 
 
-def _why(chain: Rearrangement) -> str:
+def _why(chain: Rearrangement) -> Sentence:
     if not chain.before:
-        return "Some blocks were served by nobody; now all are."
-    moves = "one move" if len(chain.steps) == 1 else f"{len(chain.steps)} moves"
-    return f"The least served block becomes {chain.gain:.1%} faster by {moves}."
+        return Sentence("Some blocks were served by nobody; now all are.")
+    percent = round(100 * chain.gain, 1)
+    if len(chain.steps) == 1:
+        return Sentence(
+            "The least served block becomes {percent}% faster by one move.", percent=percent
+        )
+    return Sentence(
+        "The least served block becomes {percent}% faster by {moves} moves.",
+        percent=percent,
+        moves=len(chain.steps),
+    )

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from engine.config import GuestConfig
 from engine.core.schedule import WeeklySchedule
+from engine.core.sentences import Sentence
 from engine.policy.readings import Reading
 
 OTHERS_BUSY_SHARE = 0.2
@@ -37,7 +38,7 @@ class Cause:
     """One reason to yield."""
 
     kind: Kind
-    reason: str
+    reason: Sentence
     """One sentence for a person."""
     until_unix_s: float | None = None
     """When it ends by itself, if that is known."""
@@ -66,9 +67,12 @@ def _room(
 ) -> Iterator[Cause]:
     """The user's programs need the machine, whether others use it too or not."""
     if reading.programs:
-        yield Cause(Kind.PROGRAM, f"Yielding to {min(reading.programs)}, which is running.")
+        yield Cause(
+            Kind.PROGRAM,
+            Sentence("Yielding to {program}, which is running.", program=min(reading.programs)),
+        )
     if rules.to_games and reading.in_game_mode:
-        yield Cause(Kind.GAME, "Yielding to a game that has asked for GameMode.")
+        yield Cause(Kind.GAME, Sentence("Yielding to a game that has asked for GameMode."))
     gpu = reading.gpu
     if gpu is None:
         return
@@ -76,14 +80,24 @@ def _room(
         limit = OTHERS_QUIET_SHARE if current is Kind.FULL_SCREEN else OTHERS_BUSY_SHARE
         # Where nobody can tell who uses the GPU, a guest rather yields.
         if gpu.others_busy_share is None or gpu.others_busy_share >= limit:
-            name = reading.full_screen or "a program"
-            yield Cause(Kind.FULL_SCREEN, f"Yielding to {name}, which fills the screen.")
+            name = reading.full_screen
+            yield Cause(
+                Kind.FULL_SCREEN,
+                Sentence("Yielding to {program}, which fills the screen.", program=name)
+                if name
+                else Sentence("Yielding to a program, which fills the screen."),
+            )
     wanted_bytes = held_bytes if current is Kind.GPU_MEMORY else 0
     if rules.gpu_free_bytes and gpu.free_bytes < rules.gpu_free_bytes + wanted_bytes:
-        yield Cause(Kind.GPU_MEMORY, "Yielding because other programs need the GPU's memory.")
+        yield Cause(
+            Kind.GPU_MEMORY, Sentence("Yielding because other programs need the GPU's memory.")
+        )
     hot_c = rules.gpu_max_c - (COOLER_BY_C if current is Kind.TEMPERATURE else 0)
     if rules.gpu_max_c and gpu.temperature_c is not None and gpu.temperature_c >= hot_c:
-        yield Cause(Kind.TEMPERATURE, f"Cooling down: the GPU has {gpu.temperature_c:.0f} °C.")
+        yield Cause(
+            Kind.TEMPERATURE,
+            Sentence("Cooling down: the GPU has {degrees} °C.", degrees=round(gpu.temperature_c)),
+        )
 
 
 def _giving(
@@ -93,17 +107,17 @@ def _giving(
     if not reading.in_swarm:
         return
     if reading.on_battery and not rules.on_battery:
-        yield Cause(Kind.BATTERY, "Yielding because the computer runs on its battery.")
+        yield Cause(Kind.BATTERY, Sentence("Yielding because the computer runs on its battery."))
     if reading.is_metered and not rules.on_metered:
-        yield Cause(Kind.METERED, "Yielding because the connection costs by the byte.")
+        yield Cause(Kind.METERED, Sentence("Yielding because the connection costs by the byte."))
     schedule = WeeklySchedule.parse(rules.schedule)
     if not schedule.is_open(reading.local):
         opening = schedule.next_opening(reading.local)
         until_unix_s = None if opening is None else _unix_s(opening, reading)
-        yield Cause(Kind.SCHEDULE, "Outside the hours of your schedule.", until_unix_s)
+        yield Cause(Kind.SCHEDULE, Sentence("Outside the hours of your schedule."), until_unix_s)
     idle_s = reading.user_idle_s
     if rules.user_idle_s and idle_s is not None and idle_s < rules.user_idle_s:
-        yield Cause(Kind.USER, "Yielding while you use the computer.")
+        yield Cause(Kind.USER, Sentence("Yielding while you use the computer."))
 
 
 _RULES: tuple[_Rule, ...] = (_room, _giving)

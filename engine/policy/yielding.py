@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from engine.config import GuestConfig
+from engine.core.sentences import Sentence
 from engine.policy.causes import Cause, Kind, first_cause
 from engine.policy.readings import Reading
 
@@ -79,7 +80,7 @@ def decision(memory: Memory, reading: Reading) -> Decision:
     # Told to the second that was reckoned first: it must not tremble with every reading.
     return Decision(
         False,
-        f"{cause.reason} That is over, so Shoal resumes soon.",
+        cause.reason.then(Sentence("That is over, so Shoal resumes soon.")),
         round(until_unix_s),
         cause.kind,
     )

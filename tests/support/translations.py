@@ -20,17 +20,18 @@ ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "resources" / "models.toml"
 COMMAND = "python -m tests.support.translations"
 LANGUAGES = tuple(code for code in LOCALES if code != ENGLISH)
-_TEXT_AT = {"tr": 0, "translate": 1, "QT_TRANSLATE_NOOP": 1}
+_TEXT_AT = {"tr": 0, "translate": 1, "QT_TRANSLATE_NOOP": 1, "Sentence": 0}
 """Which argument of these calls is the text."""
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE TS>\n'
 
 
-def calls_of_tr(folder: Path = ROOT / "app") -> Iterator[tuple[str, ast.Call]]:
-    """(Where, call) of all that is to be translated."""
-    for file in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and _name(node.func) in _TEXT_AT:
-                yield f"{file.relative_to(folder.parent)}:{node.lineno}", node
+def calls_of_tr() -> Iterator[tuple[str, ast.Call]]:
+    """(Where, call) of all that is to be translated: texts of the app, sentences of the engine."""
+    for folder in ("app", "engine"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and _name(node.func) in _TEXT_AT:
+                    yield f"{file.relative_to(ROOT)}:{node.lineno}", node
 
 
 def text_of(call: ast.Call) -> str | None:
@@ -42,8 +43,8 @@ def text_of(call: ast.Call) -> str | None:
 
 
 def texts_of_the_app() -> set[str]:
-    """Every English text that the app may say."""
-    found = {text for _, call in calls_of_tr() if (text := text_of(call)) is not None}
+    """Every English text that the app may say, or that the engine may say through it."""
+    found = {text for _, call in calls_of_tr() if (text := text_of(call))}
     models = tomllib.loads(CATALOGUE.read_text(encoding="utf-8"))["models"]
     return found | {model["about"] for model in models}
 

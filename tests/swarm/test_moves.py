@@ -17,6 +17,7 @@ from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.profiles import ModelSize
 from engine.core.sampling_params import SamplingParams
+from engine.core.sentences import Sentence
 from engine.core.snapshot import StageState, SwarmSnapshot
 from engine.node.stage_runner import Phase
 from engine.planner.placement import choose_span
@@ -60,7 +61,7 @@ def send(**where: tuple[int, int]) -> Callable[..., Move | None]:
             return None
         if Span(*where[name]) in (stage.span, stage.next_span):
             return None
-        return Move(Span(*where[name]), "The test wants it.", 1.0)
+        return Move(Span(*where[name]), Sentence("The test wants it."), 1.0)
 
     return policy
 
@@ -189,7 +190,7 @@ async def test_of_two_newcomers_with_the_same_aim_the_lower_id_goes_there(
             if stage.peer < peer or (own is None and stage.peer != peer)
         )
         span = choose_span(replace(snapshot, stages=counted), max_blocks)
-        return None if own is not None and own.span == span else Move(span, "Worst.", 1.0)
+        return None if own is not None and own.span == span else Move(span, Sentence("Worst."), 1.0)
 
     nodes = [swarm.node(number, max_blocks=2, policy=weakest) for number in range(3)]
     for node in nodes:

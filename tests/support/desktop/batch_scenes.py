@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from engine.localapi.jobs import (
 )
 from engine.localapi.running import Home
 from tests.support.app_states import after, status
+from tests.support.desktop.language import tr
 
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 FILE = JobPreviewRequest(input_path="/home/ada/articles.csv", template="Summarize: {text}")
@@ -157,6 +158,13 @@ def scenes() -> dict[str, AppState]:
 
 def batch_pictures(folder: Path, colours: str, *, only: Collection[str] = ()) -> None:
     """Draw every scene, or only some, into `folder`."""
+    for scene, window in batch_windows(only):
+        QTest.qWait(150)
+        window.grab().save(str(folder / f"batch-{scene}-{colours}.png"))
+
+
+def batch_windows(only: Collection[str] = ()) -> Iterator[tuple[str, BatchWindow]]:
+    """Every scene, or only some, one window after the other."""
     for scene, state in scenes().items():
         if only and scene not in only:
             continue
@@ -166,8 +174,7 @@ def batch_pictures(folder: Path, colours: str, *, only: Collection[str] = ()) ->
                 window.form.input.setText(FILE.input_path or "")
                 window.form.template.setPlainText(FILE.template or "")
                 window.form.output.setText("/home/ada/articles.results.csv")
-            window.show_view(batch_view(state, NOW, str))
+            window.show_view(batch_view(state, NOW, tr))
             window.bring_up()
-            QTest.qWait(150)
-            window.grab().save(str(folder / f"batch-{scene}-{colours}.png"))
+            yield scene, window
             window.deleteLater()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from engine.localapi.statistics import (
     StatisticsTotals,
 )
 from tests.support.app_states import after, status
+from tests.support.desktop.language import tr
 
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 PEERS = ("QmYt3kEr8wq", "QmSelfSelf1", "QmPz0Lm4cTb")
@@ -191,17 +192,23 @@ def past_scenes() -> dict[str, tuple[int, AppState]]:
 
 def dashboard_pictures(folder: Path, colours: str, *, only: Collection[str] = ()) -> None:
     """Draw every scene, or only some, into `folder`."""
+    for scene, window in dashboard_windows(only):
+        QTest.qWait(150)
+        window.grab().save(str(folder / f"dashboard-{scene}-{colours}.png"))
+
+
+def dashboard_windows(only: Collection[str] = ()) -> Iterator[tuple[str, DashboardWindow]]:
+    """Every scene, or only some, one window after the other."""
     every = {name: (0, state) for name, state in scenes().items()} | past_scenes()
     for scene, (page, state) in every.items():
         if only and scene not in only:
             continue
         with tempfile.TemporaryDirectory() as home:
             window = DashboardWindow(Settings(Home.under(Path(home))), Path(home))
-            over = overview(state, NOW, str)
-            past = past_view(state, NOW, str)
-            window.show_view(over, dashboard_view(state, over, str), past)
+            over = overview(state, NOW, tr)
+            past = past_view(state, NOW, tr)
+            window.show_view(over, dashboard_view(state, over, tr), past)
             window.tabs.setCurrentIndex(page)
             window.bring_up()
-            QTest.qWait(150)
-            window.grab().save(str(folder / f"dashboard-{scene}-{colours}.png"))
+            yield scene, window
             window.deleteLater()

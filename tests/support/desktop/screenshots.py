@@ -1,7 +1,8 @@
 """Pictures of every window, drawn without a screen: `python -m tests.support.desktop.screenshots`.
 
-Writes `resources/screenshots/chat.png`, which README shows; with `--all FOLDER` every window in
-light and dark, for looking at while working on them.
+Writes those in `resources/screenshots`, which README shows; with `--all FOLDER` every window in
+light and dark, for looking at while working on them, if wanted in another `--language` and in a
+larger font (`--font-percent 125`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +21,7 @@ os.environ.setdefault("QT_SCALE_FACTOR", "1.5")
 
 from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.chat_messages import (
     AnswerBegun,
@@ -31,6 +34,7 @@ from app.chat_messages import (
     DraftCounted,
 )
 from app.chat_presenters import chat_view, models_view, sidebar_view
+from app.locales import LOCALES
 from app.messages import (
     ConnectionLost,
     EngineFound,
@@ -54,9 +58,11 @@ from engine.models.catalogue import catalogue
 from tests.support.app_states import after, answer, begun, info, question
 from tests.support.desktop.batch_scenes import batch_pictures
 from tests.support.desktop.dashboard_scenes import dashboard_pictures
+from tests.support.desktop.language import speaking, tr
 from tests.support.desktop.setup_scenes import setup_pictures
 
 README_PICTURE = Path(__file__).parents[3] / "resources" / "screenshots" / "chat.png"
+FONT_POINTS = 10.0
 SETTLE_MS = 600
 """Cards are built one after the other, and colours of code come from beside."""
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
@@ -230,88 +236,98 @@ def settle() -> None:
     QTest.qWait(SETTLE_MS)
 
 
-def chat_picture(
-    state: AppState,
-    file: Path,
-    *,
-    width: int = 1080,
-    height: int = 760,
-    settings: bool = False,
-) -> None:
-    """Draw the chat window in `state`."""
+@contextmanager
+def chat_window(
+    state: AppState, *, width: int = 1080, height: int = 760, settings: bool = False
+) -> Iterator[ChatWindow]:
+    """The chat window in `state`."""
     with tempfile.TemporaryDirectory() as folder:
         window = ChatWindow(Settings(Home.under(Path(folder))))
         window.resize(width, height)
-        window.show_view(chat_view(state, NOW, str), sidebar_view(state.chats, NOW, str))
+        window.show_view(chat_view(state, NOW, tr), sidebar_view(state.chats, NOW, tr))
         window.header.settings.setChecked(settings)
         window.bring_up()
-        settle()
-        window.grab().save(str(file))
+        yield window
         window.deleteLater()
 
 
-def models_picture(file: Path) -> None:
-    """Draw the picker of models, as a computer with 4 GB sees it."""
+def chat_windows() -> Iterator[tuple[str, QWidget]]:
+    """Every scene of the chat, one window after the other; then the home window's and the picker."""
+    for scene, state in scenes().items():
+        with chat_window(state) as window:
+            yield f"chat-{scene}", window
+    shown = after(
+        EngineFound(),
+        StatusArrived(status()),
+        *opened(system_prompt="Answer like a harbour master.", sampling=SAMPLING),
+    )
+    with chat_window(shown, width=1280, settings=True) as window:
+        yield "chat-settings", window
+    with chat_window(scenes()["conversation"], width=560, height=520) as window:
+        yield "chat-narrow", window
+    for scene, state in scenes().items():
+        home = HomeWindow(on_gnome=True)
+        home.show_view(overview(state, NOW, tr))
+        home.bring_up()
+        yield f"home-{scene}", home
+        home.deleteLater()
+    yield "models", _model_picker()
+
+
+def _model_picker() -> ModelPicker:
+    """The picker of models, as a computer with 4 GB sees it."""
     rooms = Rooms("starter", is_solo=True, element_bytes=2, rooms_bytes=(4_000_000_000,))
     models = tuple(standing(entry, rooms) for entry in catalogue().values())
     picker = ModelPicker()
-    picker.show_view(models_view(Catalogue(models=models, can_choose=True, computers=1), str))
+    picker.show_view(models_view(Catalogue(models=models, can_choose=True, computers=1), tr))
     picker.show()
-    settle()
-    picker.grab().save(str(file))
-    picker.deleteLater()
+    return picker
 
 
-def home_picture(state: AppState, file: Path) -> None:
-    """Draw the home window in `state`."""
-    window = HomeWindow(on_gnome=True)
-    window.show_view(overview(state, NOW, str))
-    window.bring_up()
-    settle()
-    window.grab().save(str(file))
-    window.deleteLater()
+def keep_all(folder: Path) -> None:
+    """Draw every window in light and dark."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, colours in (("light", LIGHT), ("dark", DARK)):
+        use_palette(colours)
+        dashboard_pictures(folder, name)
+        setup_pictures(folder, name)
+        batch_pictures(folder, name)
+        for scene, window in chat_windows():
+            settle()
+            window.grab().save(str(folder / f"{scene}-{name}.png"))
+
+
+def keep_those_of_readme() -> None:
+    """Draw what README shows."""
+    use_palette(LIGHT)
+    README_PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    with chat_window(scenes()["conversation"]) as window:
+        settle()
+        window.grab().save(str(README_PICTURE))
+    for name, colours in (("light", LIGHT), ("dark", DARK)):
+        use_palette(colours)
+        dashboard_pictures(README_PICTURE.parent, name, only=("swarm", "hour"))
+        setup_pictures(README_PICTURE.parent, name, only=("first-machine", "settings-limits"))
+        batch_pictures(README_PICTURE.parent, name, only=("running",))
 
 
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", metavar="FOLDER", type=Path)
+    parser.add_argument("--language", choices=tuple(LOCALES), default="en")
+    parser.add_argument("--font-percent", type=int, default=100)
     options = parser.parse_args()
     qt = QApplication(["shoal"])
     qt.setStyle("Fusion")
-    qt.setFont(QFont("DejaVu Sans", 10))
-    if options.all is None:
-        use_palette(LIGHT)
-        README_PICTURE.parent.mkdir(parents=True, exist_ok=True)
-        chat_picture(scenes()["conversation"], README_PICTURE)
-        for name, colours in (("light", LIGHT), ("dark", DARK)):
-            use_palette(colours)
-            dashboard_pictures(README_PICTURE.parent, name, only=("swarm", "hour"))
-            setup_pictures(README_PICTURE.parent, name, only=("first-machine", "settings-limits"))
-            batch_pictures(README_PICTURE.parent, name, only=("running",))
-        return
-    options.all.mkdir(parents=True, exist_ok=True)
-    for name, colours in (("light", LIGHT), ("dark", DARK)):
-        use_palette(colours)
-        dashboard_pictures(options.all, name)
-        setup_pictures(options.all, name)
-        batch_pictures(options.all, name)
-        for scene, state in scenes().items():
-            chat_picture(state, options.all / f"chat-{scene}-{name}.png")
-            home_picture(state, options.all / f"home-{scene}-{name}.png")
-        shown = after(
-            EngineFound(),
-            StatusArrived(status()),
-            *opened(system_prompt="Answer like a harbour master.", sampling=SAMPLING),
-        )
-        chat_picture(shown, options.all / f"chat-settings-{name}.png", width=1280, settings=True)
-        narrow = options.all / f"chat-narrow-{name}.png"
-        chat_picture(scenes()["conversation"], narrow, width=560, height=520)
-        models_picture(options.all / f"models-{name}.png")
-    use_palette(LIGHT)
-    qt.setFont(QFont("DejaVu Sans", 13))
-    chat_picture(shown, options.all / "chat-large-font.png", width=1280, settings=True)
-    models_picture(options.all / "models-large-font.png")
+    font = QFont("DejaVu Sans")
+    font.setPointSizeF(FONT_POINTS * options.font_percent / 100)
+    qt.setFont(font)
+    with speaking(options.language):
+        if options.all is None:
+            keep_those_of_readme()
+        else:
+            keep_all(options.all)
 
 
 if __name__ == "__main__":

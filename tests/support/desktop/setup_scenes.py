@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from PySide6.QtTest import QTest
@@ -27,8 +28,8 @@ from engine.localapi.schema import Progress, SwarmInfo
 from engine.localapi.settings import KeptModelInfo, KeptModels
 from engine.localapi.setup import PlanPreview
 from tests.support.app_states import NOW, after, engine_settings, status
+from tests.support.desktop.language import tr
 
-Keep = Callable[[QWidget, str], None]
 PAGES = ("limits", "rules", "models", "swarm", "app", "api", "identity")
 
 
@@ -47,16 +48,14 @@ def preview(**fields: object) -> PlanPreview:
 def setup_pictures(folder: Path, look: str, only: Sequence[str] = ()) -> None:
     """Draw every page of the first steps and the settings, or only some, for light or dark."""
 
-    def keep(window: QWidget, name: str) -> None:
+    for name, window in chain(first_run_windows(), settings_windows()):
         QTest.qWait(150)
         if not only or name in only:
             window.grab().save(str(folder / f"{name}-{look}.png"))
 
-    _draw_first_run(keep)
-    _draw_settings(keep)
 
-
-def _draw_first_run(keep: Keep) -> None:
+def first_run_windows() -> Iterator[tuple[str, QWidget]]:
+    """The window of the first steps, at every step."""
     waits = status(
         state="starting", awaits_setup=True, span=None, swarm=None, can_chat=False,
         progress=Progress(what="Measuring blocks", done=0.4, total=1.0),
@@ -89,14 +88,15 @@ def _draw_first_run(keep: Keep) -> None:
         window = FirstRunWindow()
         window.swarm.take_invite("shoal://abc")
         window._go_to(step)
-        headline = overview(state, NOW, str).headline
-        window.show_view(first_run_view(state.setup, state.status, window.caps, headline, str))
+        headline = overview(state, NOW, tr).headline
+        window.show_view(first_run_view(state.setup, state.status, window.caps, headline, tr))
         window.bring_up()
-        keep(window, f"first-{name}")
+        yield f"first-{name}", window
         window.deleteLater()
 
 
-def _draw_settings(keep: Keep) -> None:
+def settings_windows() -> Iterator[tuple[str, QWidget]]:
+    """The settings, with every page."""
     kept = KeptModels(
         folder="/home/ada/.cache/shoal/models",
         free_bytes=84_000_000_000,
@@ -112,14 +112,14 @@ def _draw_settings(keep: Keep) -> None:
         KeptModelsArrived(kept),
         SwarmArrived(SwarmInfo(name="reef", private=True, invite="shoal://abc")),
     )
-    window = SettingsWindow(settings_view(state.setup, state.status, str))
+    window = SettingsWindow(settings_view(state.setup, state.status, tr))
     window.api.show_token_file(Path("/home/ada/.local/share/shoal/api-token"))
-    window.api.show_view(settings_view(state.setup, state.status, str))
+    window.api.show_view(settings_view(state.setup, state.status, tr))
     window.app.show_choices(
         autostart=False, stays=True, theme=Theme.SYSTEM, language=Language.SYSTEM
     )
     window.bring_up()
     for page, name in enumerate(PAGES):
         window.open_page(page)
-        keep(window, f"settings-{name}")
+        yield f"settings-{name}", window
     window.deleteLater()

@@ -5,3 +5,4 @@ from __future__ import annotations
 import os
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["QT_SCALE_FACTOR"] = "1"

@@ -18,12 +18,15 @@ from app.words import (
     counted,
     day_words,
     end_of_pause,
+    in_words,
     milliseconds,
     number,
     percent,
     size,
 )
+from engine.core.sentences import Sentence
 from engine.localapi.running import Home
+from engine.localapi.said import said
 from tests.support.translations import (
     COMMAND,
     LANGUAGES,
@@ -60,7 +63,7 @@ def test_numbers_and_days_are_written_as_qt_writes_them(code: str) -> None:
     assert ours.weekdays == tuple(theirs.dayName(day) for day in range(1, 8))
     assert ours.short_weekdays == tuple(theirs.dayName(day, short) for day in range(1, 8))
     assert ours.short_months == tuple(theirs.monthName(month, short) for month in range(1, 13))
-    for value, decimals in ((0.0, 1), (7.25, 1), (1234.5, 1), (12_345_678.0, 0)):
+    for value, decimals in ((0.0, 1), (7.24, 1), (1234.5, 1), (12_345_678.0, 0)):
         assert number(value, tr_of(code), decimals) == theirs.toString(value, "f", decimals)
 
 
@@ -132,7 +135,8 @@ def test_update_keeps_translations_brings_in_new_texts_and_drops_old_ones(tmp_pa
 
 def test_every_text_to_translate_is_written_where_it_is_said() -> None:
     elsewhere = {ast.unparse(call) for _, call in calls_of_tr() if text_of(call) is None}
-    assert elsewhere == {"tr(model.about)"}, "its texts are in resources/models.toml"
+    # The first are in resources/models.toml, the second are `Sentence`s of the engine.
+    assert elsewhere == {"tr(model.about)", "tr(part.text)"}
 
 
 def places(text: str) -> set[str]:
@@ -185,3 +189,23 @@ def test_times_and_sizes_are_said_in_the_language() -> None:
     assert milliseconds(1250, french) == "1,2 s"
     assert percent(0.42, german) == "42 %"
     assert number(12_345_678, french).split("\N{NARROW NO-BREAK SPACE}") == ["12", "345", "678"]
+
+
+def test_what_the_engine_says_is_said_in_the_language_with_its_values() -> None:
+    sentence = Sentence("Yielding to {program}, which is running.", program="blender").then(
+        Sentence("That is over, so Shoal resumes soon.")
+    )
+    told = in_words(said(sentence), str(sentence), tr_of("de"))
+    assert (
+        told
+        == "Macht Platz für blender, das gerade läuft. Das ist vorbei; Shoal macht bald weiter."
+    )
+    rate = Sentence("{percent} of {room_bytes}", percent=1234.5, room_bytes=2_500_000)
+    german = {rate.parts[0].text: "{room_bytes}: {percent}", "{n} MB": "{n} MB"}
+    assert in_words(said(rate), str(rate), tr_of("de", german)) == "2,5 MB: 1.234,5"
+
+
+def test_what_only_a_newer_engine_says_stays_in_english() -> None:
+    new = Sentence("No window knows this of {model}.", model="X")
+    assert in_words(said(new), str(new), tr_of("fr")) == "No window knows this of X."
+    assert in_words((), "The disk broke.", tr_of("fr")) == "The disk broke."

@@ -95,13 +95,14 @@ def test_blocks_held_without_a_way_through_them_are_not_called_missing() -> None
 
 def test_picture_is_told_in_words_too() -> None:
     spare = (PipelineStage(peer="Qmxcccccc", start=0, end=1, is_self=False),)
-    view = drawn(token_parts=PARTS, spares=spare, bottleneck="This node computes 50 of 124 ms.")
+    view = drawn(token_parts=PARTS, spares=spare)
     assert view.as_text.splitlines() == [
         "1. …aaaaaa, Blocks 0–9, 14 ms",
         "2. This computer, Blocks 10–19, 50 ms",
         "3. …bbbbbb, Blocks 20–29, 0.4 ms",
         "Beside it: …cccccc, Block 0",
-        "This node computes 50 of 124 ms.",
+        "Most of the time goes into the blocks of this computer: 50 ms of ≈ 124 ms for each token. "
+        "Not every way is measured yet.",
     ]
 
 
