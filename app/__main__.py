@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.needs import what_is_missing
 from engine.localapi.running import Home
 
 LONGEST_INVITE = 8192
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(
             f"{options.invite[:200]} is neither an invite (shoal://…) nor a .shoal file.", 2
         )
-    if problem := _missing():
+    if problem := what_is_missing():
         return _fail(problem)
     command = (
         shlex.split(options.engine_command)
@@ -65,18 +65,6 @@ def _own_engine(*, asks_first: bool) -> list[str]:
     """How to start this Python's engine; without orders for it, it waits for the first steps."""
     command = [sys.executable, "-m", "engine", "engine", "--parent-pid", str(os.getpid())]
     return [*command, "--await-setup"] if asks_first else command
-
-
-def _missing() -> str:
-    """Why there can be no window here; empty when there can. Qt itself would abort."""
-    if importlib.util.find_spec("PySide6") is None:
-        return "The tray needs PySide6: install it with `pip install 'shoal[gui]'`."
-    has_screen = any(
-        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-    )
-    if sys.platform.startswith("linux") and not has_screen:
-        return "There is no screen here; use `shoal engine` and `shoal chat` instead of the tray."
-    return ""
 
 
 def _invite(text_or_file: str) -> str | None:

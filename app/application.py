@@ -263,6 +263,18 @@ class SignalWatch(QObject):
         self._notifier.activated.connect(lambda *_: self._reader.recv(64))
 
 
+def new_qt() -> QApplication:
+    """Qt, as the app wants it."""
+    qt = QApplication(["shoal"])
+    qt.setApplicationName("Shoal")
+    qt.setDesktopFileName("shoal")
+    qt.setWindowIcon(icon(Icon.IDLE))
+    qt.setQuitOnLastWindowClosed(False)
+    if qt.style().name() == "windowsvista":  # it ignores the dark palette
+        qt.setStyle("Fusion")
+    return qt
+
+
 def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     """Run until the person quits.
 
@@ -278,13 +290,7 @@ def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
         TimeoutError: Another app runs on `home` but does not answer.
         OSError: The folder for the state cannot be written.
     """
-    qt = QApplication(["shoal"])
-    qt.setApplicationName("Shoal")
-    qt.setDesktopFileName("shoal")
-    qt.setWindowIcon(icon(Icon.IDLE))
-    qt.setQuitOnLastWindowClosed(False)
-    if qt.style().name() == "windowsvista":  # it ignores the dark palette
-        qt.setStyle("Fusion")
+    qt = new_qt()
     instance = SingleInstance(home)
     if not instance.claim(invite):
         return 0

@@ -67,6 +67,11 @@ class Tray(QObject):
         """Whether this desktop has a tray now."""
         return QSystemTrayIcon.isSystemTrayAvailable()
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether the icon is to be seen, as far as the desktop tells."""
+        return self.is_available() and self._icon.isVisible()
+
     def show(self, view: Overview) -> None:
         """Draw `view`; the icon appears with the first one."""
         if view == self._shown:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from PySide6.QtCore import (
-    QEvent,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRect,
     QSignalBlocker,
-    QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShortcut
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QKeySequence,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QLabel,
     QListWidget,
@@ -21,8 +22,6 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSplitter,
     QStackedWidget,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
@@ -33,11 +32,11 @@ from app.settings import Settings
 from app.windows.banner import Banner
 from app.windows.batch_form import BatchForm
 from app.windows.batch_job import BatchPage
-from app.windows.looks import Looks, looks, style_sheet
+from app.windows.looks import Looks
 from app.windows.top_window import TopWindow
+from app.windows.wrapped_lines import WrappedLines
 
 SIDE_PX = 250
-ITEM_PADDING_PX = 10
 JOB_ROLE = Qt.ItemDataRole.UserRole.value
 
 
@@ -59,11 +58,8 @@ class BatchWindow(TopWindow):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
-        self._colours: Looks | None = None
         self._lines: tuple[JobLine, ...] = ()
         self._news_job: str | None = None
-        self.setObjectName("window")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle(self.tr("Shoal batches"))
         self.setAcceptDrops(True)
         self.new = QPushButton(self.tr("&New batch"))
@@ -73,7 +69,8 @@ class BatchWindow(TopWindow):
         self.list.setObjectName("pages")
         self.list.setAccessibleName(self.tr("Batches"))
         self.list.setWordWrap(True)
-        self.list.setItemDelegate(WrappedLines(self.list))
+        self._lines_drawn = WrappedLines(self.list)
+        self.list.setItemDelegate(self._lines_drawn)
         self.list.setResizeMode(QListWidget.ResizeMode.Adjust)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._note = QLabel(wordWrap=True)
@@ -95,11 +92,10 @@ class BatchWindow(TopWindow):
         self.news.chosen.connect(self._on_news)
         QShortcut(QKeySequence.StandardKey.New, self, self.begin_new)
         QShortcut(QKeySequence.StandardKey.Open, self, self._open_file)
-        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
         geometry = settings.geometry("batch")
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(1040, 760)
-        self._take_colours()
+        self.dress()
 
     def show_view(self, view: BatchView) -> None:
         """Draw `view`."""
@@ -140,12 +136,6 @@ class BatchWindow(TopWindow):
         """Remember the place; batches go on."""
         self._settings.keep_geometry("batch", self.saveGeometry())
         super().closeEvent(event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
 
     def _open_file(self) -> None:
         self.begin_new()
@@ -218,29 +208,13 @@ class BatchWindow(TopWindow):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(parts)
 
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours) + _sheet(colours))
+    def own_sheet(self, colours: Looks) -> str:
+        """What the form and the tables need."""
+        return _sheet(colours)
 
-
-class WrappedLines(QStyledItemDelegate):
-    """Items as high as their text; Qt's own count leaves out the style sheet's padding."""
-
-    def __init__(self, view: QListWidget) -> None:
-        super().__init__(view)
-        self._view = view
-
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
-        """How much room the text of `index` takes."""
-        width = self._view.viewport().width() - 2 * ITEM_PADDING_PX
-        room = QRect(0, 0, width - ITEM_PADDING_PX, 10_000)
-        wraps = Qt.TextFlag.TextWordWrap
-        text = self._view.fontMetrics().boundingRect(room, wraps, str(index.data()))
-        return QSize(width, text.height() + 2 * ITEM_PADDING_PX)
+    def take_colours(self, colours: Looks) -> None:
+        """For the list."""
+        self._lines_drawn.colours = colours
 
 
 def _dropped(event: QDropEvent) -> str:

@@ -11,7 +11,6 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QLabel,
@@ -20,14 +19,14 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QSpinBox,
-    QTableWidget,
-    QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
 from app.batch_form_presenters import FormView
 from app.batch_presenters import PRIORITIES
+from app.windows.batch_files import absolute, choose_input, choose_output, proposed_output
+from app.windows.first_rows import FirstRows
 from engine.localapi.jobs import JobCreateRequest, JobFormat, JobPreviewRequest
 
 LOOK_AFTER_MS = 300
@@ -88,14 +87,7 @@ class BatchForm(QWidget):
         self._problem = QLabel(wordWrap=True)
         self._problem.setObjectName("problem")
         self._problem.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.rows = QTableWidget()
-        self.rows.setAccessibleName(self.tr("The first rows"))
-        self.rows.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-        self.rows.setTabKeyNavigation(False)
-        self.rows.setAlternatingRowColors(True)
-        self.rows.verticalHeader().hide()
-        self.rows.horizontalHeader().setStretchLastSection(True)
-        self.rows.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.rows = FirstRows()
         self.start = QPushButton(self.tr("Check and &start"))
         self.start.setObjectName("primary")
         QShortcut(QKeySequence("Ctrl+Return"), self, self._create)
@@ -137,7 +129,7 @@ class BatchForm(QWidget):
         self.columns.setEnabled(bool(view.columns))
         self.rows.setVisible(bool(view.rows))
         if (view.header, view.rows) != (old.header, old.rows):
-            self._draw_rows(view)
+            self.rows.show_rows(view, self._problem.palette().color(self.foregroundRole()))
 
     def request(self) -> JobCreateRequest | None:
         """What the person has described; None while something is missing."""
@@ -148,7 +140,7 @@ class BatchForm(QWidget):
         try:
             return JobCreateRequest(
                 **wanted.model_dump(exclude={"rows"}),
-                output_path=_absolute(output) if output else None,
+                output_path=absolute(output) if output else None,
                 overwrite=self.overwrite.isChecked(),
                 priority=self.priority.currentData(),
             )
@@ -163,7 +155,7 @@ class BatchForm(QWidget):
         limit = self.tokens.value()
         try:
             return JobPreviewRequest(
-                input_path=_absolute(path),
+                input_path=absolute(path),
                 format=format_,
                 template=self.template.toPlainText() or None,
                 system=self.system.toPlainText().strip() or None,
@@ -189,48 +181,9 @@ class BatchForm(QWidget):
         if wanted is not None and self.start.isEnabled():
             self.create_wanted.emit(wanted)
 
-    def _choose_input(self) -> None:
-        dialog = QFileDialog(self, self.tr("Choose the file with the rows"))
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters(
-            [
-                self.tr("Tables, texts and lines of JSON (*.csv *.tsv *.txt *.jsonl *.ndjson)"),
-                self.tr("All files (*)"),
-            ]
-        )
-        dialog.fileSelected.connect(self.take_file)
-        dialog.open()
-
-    def _choose_output(self) -> None:
-        dialog = QFileDialog(self, self.tr("Choose the file for the results"))
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setNameFilters(
-            [self.tr("Lines of JSON (*.jsonl)"), self.tr("Table (*.csv)"), self.tr("All files (*)")]
-        )
-        dialog.selectFile(self.output.text())
-        dialog.fileSelected.connect(self._take_output)
-        dialog.open()
-
     def _take_output(self, path: str) -> None:
         self.output.setText(path)
         self.overwrite.setChecked(Path(path).exists())  # the dialog has asked
-
-    def _draw_rows(self, view: FormView) -> None:
-        table = self.rows
-        if len(view.header) != table.columnCount():
-            table.setColumnCount(len(view.header))
-        table.setHorizontalHeaderLabels(list(view.header))
-        table.setRowCount(len(view.rows))
-        for at, row in enumerate(view.rows):
-            for column, text in enumerate(row):
-                item = QTableWidgetItem(" ".join(text.split()))
-                item.setToolTip(text)
-                if at in view.bad_rows and column == len(row) - 1:
-                    item.setForeground(self._problem.palette().color(self.foregroundRole()))
-                table.setItem(at, column, item)
-        table.resizeColumnsToContents()
-        for column in range(table.columnCount()):
-            table.setColumnWidth(column, min(table.columnWidth(column), 220))
 
     def _file_row(self, name: str) -> tuple[QLineEdit, QPushButton]:
         field, button = QLineEdit(), QPushButton(self.tr("Choose…"))
@@ -247,8 +200,10 @@ class BatchForm(QWidget):
         return field
 
     def _join(self) -> None:
-        self.choose_input.clicked.connect(self._choose_input)
-        self.choose_output.clicked.connect(self._choose_output)
+        self.choose_input.clicked.connect(lambda: choose_input(self, self.take_file))
+        self.choose_output.clicked.connect(
+            lambda: choose_output(self, self.output.text(), self._take_output)
+        )
         self.start.clicked.connect(self._create)
         for changed in (
             self.input.textEdited,
@@ -311,16 +266,3 @@ def priority_labels(widget: QWidget) -> tuple[str, str, str]:
         widget.tr("Normal"),
         widget.tr("High: before other batches"),
     )
-
-
-def proposed_output(path: str) -> str:
-    """Beside the input, in the form that goes with it."""
-    if not path:
-        return ""
-    file = Path(path)
-    ending = ".csv" if file.suffix.lower() in (".csv", ".tsv") else ".jsonl"
-    return str(file.with_name(f"{file.stem}.results{ending}")) if file.stem else ""
-
-
-def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
+from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -30,7 +30,7 @@ from app.windows.chat_header import ChatHeader
 from app.windows.chat_settings import ChatSettingsPanel
 from app.windows.composer import Composer
 from app.windows.elided import ElidedLabel
-from app.windows.looks import Looks, looks, style_sheet
+from app.windows.looks import Looks
 from app.windows.sidebar import Sidebar
 from app.windows.top_window import TopWindow
 from app.windows.transcript import COLUMN_WIDTH_PX, SIDE_MARGIN_PX, Transcript
@@ -69,12 +69,9 @@ class ChatWindow(TopWindow):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
-        self._colours: Looks | None = None
         self._view: ChatView | None = None
         self._said = 0
         self._edited: Message | None = None
-        self.setObjectName("window")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle(self.tr("Shoal chat"))
         self.setMinimumSize(420, 380)
         self.setAcceptDrops(True)
@@ -84,7 +81,7 @@ class ChatWindow(TopWindow):
         geometry = settings.geometry("chat")
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(1080, 740)
-        self._take_colours()
+        self.dress()
 
     def show_view(self, view: ChatView, sidebar: SidebarView) -> None:
         """Draw both."""
@@ -133,12 +130,6 @@ class ChatWindow(TopWindow):
         self._settings.keep_geometry("chat", self.saveGeometry())
         self._settings.keep_geometry("chat-parts", self._parts.saveState())
         super().closeEvent(event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the list away where it would leave the conversation too little room."""
@@ -266,7 +257,6 @@ class ChatWindow(TopWindow):
         )
         for keys, act in (
             (QKeySequence.StandardKey.New, self._on_new),
-            (QKeySequence.StandardKey.Close, self.close),
             (QKeySequence.StandardKey.Open, self.composer.choose_files),
             (Qt.Key.Key_Escape, self._on_escape),
             ("Ctrl+K", self.sidebar.search.setFocus),
@@ -333,13 +323,10 @@ class ChatWindow(TopWindow):
             self.sidebar.show()
             self.sidebar.rename(self._view.chat)
 
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours))
-            self.transcript.set_colours(colours)
-            self.sidebar.set_colours(colours)
+    def take_colours(self, colours: Looks) -> None:
+        """For code and the list."""
+        self.transcript.set_colours(colours)
+        self.sidebar.set_colours(colours)
 
 
 def _set_text(label: QLabel, text: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -24,7 +24,7 @@ from app.settings import Settings
 from app.windows.activity_page import ActivityPage
 from app.windows.diagnostics_page import DiagnosticsPage
 from app.windows.log_page import LogPage
-from app.windows.looks import Looks, looks, style_sheet
+from app.windows.looks import Looks
 from app.windows.pause_button import PauseButton
 from app.windows.swarm_page import SwarmPage
 from app.windows.top_window import TopWindow
@@ -53,10 +53,7 @@ class DashboardWindow(TopWindow):
     def __init__(self, settings: Settings, log_folder: Path, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
-        self._colours: Looks | None = None
         self._icon: Icon | None = None
-        self.setObjectName("window")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle(self.tr("Shoal dashboard"))
         self._state_icon = QLabel()
         self._state_icon.setFixedSize(ICON_PX, ICON_PX)
@@ -72,6 +69,8 @@ class DashboardWindow(TopWindow):
         self.diagnostics = DiagnosticsPage()
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
+        self.tabs.setAccessibleName(self.tr("Pages of the dashboard"))
+        self.tabs.tabBar().setAccessibleName(self.tr("Pages of the dashboard"))
         self.tabs.tabBar().setDrawBase(False)
         for page, title in (
             (self.swarm, self.tr("&My part")),
@@ -84,11 +83,10 @@ class DashboardWindow(TopWindow):
         self.pause.pause_wanted.connect(self.pause_wanted)
         self.resume.clicked.connect(self.resume_wanted)
         self.start.clicked.connect(self.start_wanted)
-        QShortcut(QKeySequence.StandardKey.Close, self, self.close)
         geometry = settings.geometry("dashboard")
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(960, 760)
-        self._take_colours()
+        self.dress()
 
     def show_view(self, over: Overview, view: DashboardView, past: PastView) -> None:
         """Draw all three."""
@@ -115,12 +113,6 @@ class DashboardWindow(TopWindow):
         self._settings.keep_geometry("dashboard", self.saveGeometry())
         super().closeEvent(event)
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
-
     def _lay_out(self) -> None:
         words = QVBoxLayout()
         words.setSpacing(1)
@@ -142,13 +134,14 @@ class DashboardWindow(TopWindow):
         whole.addWidget(line)
         whole.addWidget(self.tabs, 1)
 
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours) + _sheet(colours))
-            self.swarm.set_colours(colours)
-            self.activity.set_colours(colours)
+    def own_sheet(self, colours: Looks) -> str:
+        """What tabs, cards and tables need."""
+        return _sheet(colours)
+
+    def take_colours(self, colours: Looks) -> None:
+        """For the picture and the plots."""
+        self.swarm.set_colours(colours)
+        self.activity.set_colours(colours)
 
 
 def _sheet(colours: Looks) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -20,7 +19,14 @@ from PySide6.QtWidgets import (
 from app.setup_presenters import Caps, FirstRunView
 from app.windows.cap_sliders import CapSliders
 from app.windows.card import CardFrame
-from app.windows.looks import Looks, looks, style_sheet
+from app.windows.page_layout import (
+    PAGE_LEFT_PX,
+    PAGE_RIGHT_PX,
+    framed,
+    heading,
+    muted,
+    scrolling_page,
+)
 from app.windows.swarm_choice import SwarmChoice
 from app.windows.top_window import TopWindow
 
@@ -49,11 +55,8 @@ class FirstRunWindow(TopWindow):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._colours: Looks | None = None
         self._view: FirstRunView | None = None
         self._has_measured = False
-        self.setObjectName("window")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle(self.tr("Welcome to Shoal"))
         self.resize(*SIZE_PX)
         self.sliders = CapSliders()
@@ -71,9 +74,9 @@ class FirstRunWindow(TopWindow):
         self.copy = QPushButton(self.tr("&Copy the invite"))
         self._pages = QStackedWidget()
         for page in (self._welcome(), self._machine_page(), self._begin_page(), self._ready()):
-            self._pages.addWidget(self._scrolling(page))
+            self._pages.addWidget(page)
         self._error = QLabel(wordWrap=True)
-        self._error_frame = self._framed("failure", self._error)
+        self._error_frame = framed("failure", self._error)
         self._steps = QLabel()
         self._steps.setObjectName("hint")
         self.back, self.next = QPushButton(self.tr("&Back")), QPushButton()
@@ -89,7 +92,7 @@ class FirstRunWindow(TopWindow):
         self.back.clicked.connect(lambda: self._go_to(self._pages.currentIndex() - 1))
         self.next.clicked.connect(self._on_next)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.invite.text()))
-        self._take_colours()
+        self.dress()
         self._go_to(WELCOME)
 
     @property
@@ -134,15 +137,9 @@ class FirstRunWindow(TopWindow):
         else:
             super().keyPressEvent(event)
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
-
     # Pages ----------------------------------------------------------------------------------
 
-    def _welcome(self) -> QWidget:
+    def _welcome(self) -> QScrollArea:
         what = self.tr(
             "Shoal runs a large language model on several computers at once. Each holds some of its "
             "layers, called blocks, and hands its results on to the next. Yours can hold some, too."
@@ -155,80 +152,40 @@ class FirstRunWindow(TopWindow):
             "What others can see: the first and the last computer of a chain can read your text. "
             "Use a private swarm, or this computer alone, for anything sensitive."
         )
-        return self._page(
-            self.tr("What Shoal is"),
+        return scrolling_page(
+            heading(self.tr("What Shoal is")),
             QLabel(what, wordWrap=True),
             QLabel(manners, wordWrap=True),
-            self._framed("notice", QLabel(sees, wordWrap=True)),
+            framed("notice", QLabel(sees, wordWrap=True)),
         )
 
-    def _machine_page(self) -> QWidget:
+    def _machine_page(self) -> QScrollArea:
         row = QHBoxLayout()
         row.addWidget(self._machine, 1)
         row.addWidget(self.measure)
-        note = QLabel(
-            self.tr("Nothing has been downloaded yet. You can change all of this later."),
-            wordWrap=True,
-        )
-        note.setObjectName("hint")
-        return self._page(
-            self.tr("What your computer would give"),
+        note = muted(self.tr("Nothing has been downloaded yet. You can change all of this later."))
+        return scrolling_page(
+            heading(self.tr("What your computer would give")),
             row, self._measuring, self._measured, self._card, self.sliders, note,
         )  # fmt: skip
 
-    def _begin_page(self) -> QWidget:
-        note = QLabel(
-            self.tr("The model is downloaded when you begin, if it is not on this computer."),
-            wordWrap=True,
+    def _begin_page(self) -> QScrollArea:
+        note = muted(
+            self.tr("The model is downloaded when you begin, if it is not on this computer.")
         )
-        note.setObjectName("hint")
-        return self._page(self.tr("How to begin"), self.swarm, note)
+        return scrolling_page(heading(self.tr("How to begin")), self.swarm, note)
 
-    def _ready(self) -> QWidget:
+    def _ready(self) -> QScrollArea:
         self._invite_words.setText(
             self.tr("Give this invite to those who shall join. It contains the key to the swarm.")
         )
         row = QHBoxLayout()
         row.addWidget(self.copy)
         row.addStretch(1)
-        return self._page(
-            self.tr("Getting ready"),
+        return scrolling_page(
+            heading(self.tr("Getting ready")),
             self._state, self._getting_ready, self._invite_words, self.invite, row,
         )  # fmt: skip
-
-    def _page(self, title: str, *parts: QWidget | QHBoxLayout) -> QWidget:
-        page = QWidget()
-        page.setObjectName("column")
-        column = QVBoxLayout(page)
-        column.setContentsMargins(2, 2, 8, 2)
-        column.setSpacing(14)
-        head = QLabel(title, wordWrap=True)
-        head.setObjectName("welcome")
-        column.addWidget(head)
-        for part in parts:
-            if isinstance(part, QWidget):
-                column.addWidget(part)
-            else:
-                column.addLayout(part)
-        column.addStretch(1)
-        return page
-
-    def _scrolling(self, page: QWidget) -> QScrollArea:
-        area = QScrollArea(widgetResizable=True)
-        area.setObjectName("transcript")
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(page)
-        return area
-
-    def _framed(self, name: str, label: QLabel) -> QFrame:
-        frame = QFrame()
-        frame.setObjectName(name)
-        column = QVBoxLayout(frame)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.addWidget(label)
-        return frame
 
     def _bar(self) -> QProgressBar:
         bar = QProgressBar(textVisible=False, maximum=STEPS)
@@ -238,6 +195,7 @@ class FirstRunWindow(TopWindow):
 
     def _lay_out(self) -> None:
         buttons = QHBoxLayout()
+        buttons.setContentsMargins(PAGE_LEFT_PX, 0, PAGE_RIGHT_PX, 0)
         buttons.setSpacing(8)
         buttons.addWidget(self._steps)
         buttons.addStretch(1)
@@ -306,9 +264,3 @@ class FirstRunWindow(TopWindow):
         if share is not None:
             bar.setRange(0, 0 if share < 0 else STEPS)
             bar.setValue(round(max(share, 0.0) * STEPS))
-
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours))

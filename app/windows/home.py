@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 
 from app.artwork import icon
 from app.presenters import Overview
-from app.windows.looks import Looks, looks, style_sheet
 from app.windows.pause_button import PauseButton
 from app.windows.top_window import TopWindow
 
@@ -60,10 +59,7 @@ class HomeWindow(TopWindow):
 
     def __init__(self, *, on_gnome: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._colours: Looks | None = None
         self._facts: tuple[tuple[str, str], ...] = ()
-        self.setObjectName("window")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle("Shoal")
         self._icon = QLabel()
         self._icon.setFixedSize(ICON_PX, ICON_PX)
@@ -91,7 +87,7 @@ class HomeWindow(TopWindow):
         ):
             button.clicked.connect(wanted)
         self.pause.pause_wanted.connect(self.pause_wanted)
-        self._take_colours()
+        self.dress()
 
     def show_view(self, view: Overview) -> None:
         """Draw `view`."""
@@ -131,12 +127,6 @@ class HomeWindow(TopWindow):
         needed = self._column.heightForWidth(self.width())
         if self.isVisible() and self.height() < needed:
             self.resize(self.width(), needed)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
 
     def _build_note(self, *, on_gnome: bool) -> QLabel:
         text = self.tr(
@@ -203,9 +193,3 @@ class HomeWindow(TopWindow):
             number.setAccessibleName(f"{name}: {value}")
             self._grid.addWidget(label, row, 0)
             self._grid.addWidget(number, row, 1)
-
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from PySide6.QtGui import QColor, QPalette
+from PySide6.QtGui import QColor, QFont, QFontInfo, QPalette
+
+CONTROLS = Path(__file__).parents[1] / "icons" / "controls"
+"""Arrows and ticks that can be seen on light and dark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +54,13 @@ def looks(palette: QPalette) -> Looks:
         page=page.name(),
         side=mixed(0.045 if dark else 0.03),
         text=text.name(),
-        muted=mixed(0.62),
+        muted=mixed(0.68),
         border=mixed(0.22 if dark else 0.16),
         bubble=_mix(page, QColor("#3d8fe8"), 0.22 if dark else 0.13).name(),
         code=mixed(0.09 if dark else 0.055),
-        accent="#2f80d8" if dark else "#1f6fc4",
+        accent="#2874c9" if dark else "#1f6fc4",
         on_accent="#ffffff",
-        accent_hover="#4590e2" if dark else "#185ea8",
+        accent_hover="#2266b4" if dark else "#185ea8",
         focus="#b9d9ff" if dark else "#0d3f75",
         alarm="#ff9a94" if dark else "#a82020",
         second="#e0a458" if dark else "#a85d00",
@@ -65,16 +69,23 @@ def looks(palette: QPalette) -> Looks:
     )
 
 
-def style_sheet(colours: Looks) -> str:
-    """The sheet for a whole window; widgets are addressed by their object names."""
+def style_sheet(colours: Looks, font: QFont) -> str:
+    """The sheet for a whole window; widgets are addressed by their object names.
+
+    Args:
+        colours: What to draw in.
+        font: The desktop's; titles and notes are larger and smaller by a share of it.
+    """
+    letter_px = QFontInfo(font).pixelSize()
+    note, title, headline, welcome = (round(letter_px * share) for share in (0.92, 1.15, 1.22, 1.5))
     return f"""
     QWidget#window {{ background: {colours.page}; }}
     QLabel {{ color: {colours.text}; background: transparent; }}
-    QLabel#title {{ font-size: 15px; font-weight: 600; }}
-    QLabel#headline {{ font-size: 16px; font-weight: 600; }}
-    QLabel#muted {{ color: {colours.muted}; font-size: 12px; }}
+    QLabel#title {{ font-size: {title}px; font-weight: 600; }}
+    QLabel#headline {{ font-size: {headline}px; font-weight: 600; }}
+    QLabel#muted {{ color: {colours.muted}; font-size: {note}px; }}
     QLabel#fact {{ color: {colours.muted}; }}
-    QLabel#welcome {{ font-size: 20px; font-weight: 600; }}
+    QLabel#welcome {{ font-size: {welcome}px; font-weight: 600; }}
     QLabel#hint {{ color: {colours.muted}; }}
     QFrame#line {{ background: {colours.border}; border: none; max-height: 1px; min-height: 1px; }}
     QFrame#notice, QFrame#failure {{
@@ -113,13 +124,27 @@ def style_sheet(colours: Looks) -> str:
     QListWidget#pages::item:selected {{ background: {colours.code}; color: {colours.text}; }}
     QListWidget#pages::item:selected:focus {{ border: 1px solid {colours.accent}; }}
     QListView#chats {{ background: transparent; border: none; color: {colours.text}; }}
-    QLineEdit, QComboBox, QPlainTextEdit#field {{
+    QLineEdit, QComboBox, QAbstractSpinBox, QPlainTextEdit#field {{
         background: {colours.page}; border: 1px solid {colours.border}; border-radius: 8px;
         padding: 5px 8px; color: {colours.text};
         selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
     }}
-    QLineEdit:focus, QComboBox:focus,
+    QLineEdit:focus, QComboBox:focus, QAbstractSpinBox:focus,
     QPlainTextEdit#field:focus {{ border-color: {colours.accent}; }}
+    QLineEdit:disabled, QComboBox:disabled, QAbstractSpinBox:disabled {{ color: {colours.muted}; }}
+    QComboBox::drop-down {{ border: none; width: 24px; }}
+    QComboBox::down-arrow {{ image: {_control("down")}; width: 10px; height: 10px; }}
+    QComboBox QAbstractItemView {{
+        background: {colours.page}; border: 1px solid {colours.border}; color: {colours.text};
+        selection-background-color: {colours.accent}; selection-color: {colours.on_accent};
+    }}
+    QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{
+        border: none; background: transparent; width: 24px; subcontrol-origin: border;
+    }}
+    QAbstractSpinBox::up-button {{ subcontrol-position: top right; }}
+    QAbstractSpinBox::down-button {{ subcontrol-position: bottom right; }}
+    QAbstractSpinBox::up-arrow {{ image: {_control("up")}; width: 9px; height: 9px; }}
+    QAbstractSpinBox::down-arrow {{ image: {_control("down")}; width: 9px; height: 9px; }}
     QCheckBox, QRadioButton {{ color: {colours.text}; spacing: 8px; }}
     QRadioButton::indicator {{
         width: 14px; height: 14px; border-radius: 8px; border: 1px solid {colours.muted};
@@ -134,7 +159,7 @@ def style_sheet(colours: Looks) -> str:
         background: {colours.page};
     }}
     QCheckBox::indicator:checked {{
-        width: 6px; height: 6px; border: 5px solid {colours.accent}; background: {colours.on_accent};
+        border-color: {colours.accent}; background: {colours.accent}; image: {_control("check")};
     }}
     QCheckBox::indicator:focus {{ border-color: {colours.accent}; }}
     QRadioButton:focus, QCheckBox:focus {{ text-decoration: underline; }}
@@ -158,11 +183,11 @@ def style_sheet(colours: Looks) -> str:
     QFrame#chip {{
         background: {colours.code}; border: 1px solid {colours.border}; border-radius: 8px;
     }}
-    QLabel#small {{ color: {colours.muted}; font-size: 12px; }}
+    QLabel#small {{ color: {colours.muted}; font-size: {note}px; }}
     QLabel#note {{ color: {colours.muted}; font-style: italic; }}
     QLabel#badge {{
         border: 1px solid {colours.border}; border-radius: 8px; padding: 1px 7px;
-        color: {colours.muted}; font-size: 12px;
+        color: {colours.muted}; font-size: {note}px;
     }}
     QLabel#badge[privacy="public"] {{
         background: {colours.warning}; border-color: {colours.warning_border};
@@ -170,7 +195,7 @@ def style_sheet(colours: Looks) -> str:
     }}
     QToolButton#small {{
         border: 1px solid transparent; border-radius: 6px; padding: 2px 5px;
-        background: transparent; color: {colours.muted}; font-size: 12px; margin: 0;
+        background: transparent; color: {colours.muted}; font-size: {note}px; margin: 0;
     }}
     QToolButton#small:hover {{ background: {colours.code}; color: {colours.text}; }}
     QToolButton#small:focus {{ border-color: {colours.accent}; color: {colours.text}; }}
@@ -194,13 +219,17 @@ def style_sheet(colours: Looks) -> str:
     QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
     QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
     QSplitter#parts::handle {{ background: {colours.border}; }}
-    QLabel#alarm {{ color: {colours.alarm}; font-size: 12px; font-weight: 600; }}
+    QLabel#alarm {{ color: {colours.alarm}; font-size: {note}px; font-weight: 600; }}
     QProgressBar {{
         border: none; border-radius: 2px; background: {colours.border};
         max-height: 4px; min-height: 4px;
     }}
     QProgressBar::chunk {{ background: {colours.accent}; border-radius: 2px; }}
     """
+
+
+def _control(name: str) -> str:
+    return f'url("{(CONTROLS / name).with_suffix(".svg").as_posix()}")'
 
 
 def _mix(below: QColor, above: QColor, share: float) -> QColor:

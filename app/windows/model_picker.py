@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -14,12 +14,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.chat_presenters import ModelRow, ModelsView
-from app.windows.looks import Looks, looks, style_sheet
+from app.model_presenters import ModelRow, ModelsView
 
 
 class ModelPicker(QDialog):
-    """Draws a `ModelsView`.
+    """Draws a `ModelsView`, in the looks of the window that it belongs to.
 
     Signals:
         chosen: The source of the model that shall be used.
@@ -33,7 +32,6 @@ class ModelPicker(QDialog):
         self.setWindowTitle(self.tr("Models"))
         self.resize(560, 560)
         self._view: ModelsView | None = None
-        self._colours: Looks | None = None
         self._note = QLabel(wordWrap=True)
         self._note.setObjectName("hint")
         self._list = QScrollArea()
@@ -53,7 +51,6 @@ class ModelPicker(QDialog):
         whole.setSpacing(12)
         whole.addWidget(self._list, 1)
         whole.addLayout(foot)
-        self._take_colours()
 
     def show_view(self, view: ModelsView) -> None:
         """Draw `view`."""
@@ -70,18 +67,6 @@ class ModelPicker(QDialog):
             column.addWidget(self._card(row))
         column.addStretch(1)
         self._list.setWidget(page)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
-
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:  # a new sheet is a change of the palette too
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours))
 
     def _card(self, row: ModelRow) -> QWidget:
         card = QFrame()

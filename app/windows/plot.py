@@ -9,30 +9,28 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
-    QFont,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
-    QPolygonF,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.plots import Line, Plot, newest
 from app.windows.looks import Looks
+from app.windows.plot_drawing import curve_area, draw_axes, draw_curve, draw_head, x_of
 from app.words import clock_time, short_weekday
 
-FILL_ALPHA = 46
-LINE_PX = 1.8
-SWATCH_PX = 20.0
-GAP_PX = 6.0
 PAGE_STEPS = 10
 
 
-class PlotWidget(QWidget):
-    """Draws a `Plot`. Left, Right, Home and End move the reading line; Escape takes it away."""
+class PlotWidget(QLabel):
+    """Draws a `Plot`. Left, Right, Home and End move the reading line; Escape takes it away.
+
+    A label, for a screen reader says nothing of a plain widget.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -166,18 +164,8 @@ class PlotWidget(QWidget):
 
     # Drawing --------------------------------------------------------------------------------
 
-    def _small(self) -> QFont:
-        font = QFont(self.font())
-        font.setPointSizeF(font.pointSizeF() * 0.85)
-        return font
-
     def _area(self) -> QRectF:
-        """Where the curves are."""
-        line = QFontMetricsF(self.font()).height()
-        metrics = QFontMetricsF(self._small())
-        ticks = () if self._plot is None else self._plot.ticks
-        left = max((metrics.horizontalAdvance(text) for _, text in ticks), default=0.0) + 10
-        return QRectF(self.rect()).adjusted(left, 1.7 * line, -6, -1.4 * line)
+        return curve_area(QRectF(self.rect()), self.font(), self._plot)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Title and reading above, the axes, then the curves."""
@@ -189,7 +177,8 @@ class PlotWidget(QWidget):
         if self.hasFocus():
             painter.setPen(QPen(QColor(colours.accent), 1))
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        self._draw_head(painter, plot, colours)
+        room = QRectF(6, 2, self.width() - 12, QFontMetricsF(self.font()).height() * 1.3)
+        draw_head(painter, room, plot.title, self._read_parts(), colours)
         area = self._area()
         if plot.empty:
             painter.setPen(QColor(colours.muted))
@@ -199,115 +188,15 @@ class PlotWidget(QWidget):
                 plot.empty,
             )
         else:
-            self._draw_axes(painter, plot, colours, area)
+            draw_axes(painter, plot, area, colours)
             painter.setClipRect(area.adjusted(-1, -2, 1, 1))
-            for index, line in enumerate(plot.lines):
-                self._draw_line(painter, plot, line, area, index)
+            for index in range(len(plot.lines)):
+                draw_curve(painter, plot, index, area, colours)
             if self._read_unix_s is not None:
-                x = _x(plot, area, self._read_unix_s)
+                x = x_of(plot, area, self._read_unix_s)
                 painter.setPen(QPen(QColor(colours.muted), 1))
                 painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
         painter.end()
-
-    def _draw_head(self, painter: QPainter, plot: Plot, colours: Looks) -> None:
-        bold = QFont(self.font())
-        bold.setWeight(QFont.Weight.DemiBold)
-        room = QRectF(6, 2, self.width() - 12, QFontMetricsF(self.font()).height() * 1.3)
-        painter.setFont(bold)
-        painter.setPen(QColor(colours.text))
-        centre = Qt.AlignmentFlag.AlignVCenter
-        painter.drawText(room, Qt.AlignmentFlag.AlignLeft | centre, plot.title)
-        used = QFontMetricsF(bold).horizontalAdvance(plot.title) + 12
-        painter.setFont(self.font())
-        metrics = QFontMetricsF(self.font())
-        right = room.right()
-        for index, text in reversed(self._read_parts()):
-            width = min(metrics.horizontalAdvance(text), right - room.left() - used)
-            place = QRectF(right - width, room.top(), width, room.height())
-            painter.setPen(QColor(colours.text))
-            painter.drawText(
-                place, centre, metrics.elidedText(text, Qt.TextElideMode.ElideRight, width + 1)
-            )
-            right = place.left() - GAP_PX
-            if index is not None:
-                self._draw_swatch(painter, QPointF(right - SWATCH_PX, room.center().y()), index)
-                right -= SWATCH_PX + 2 * GAP_PX
-
-    def _draw_swatch(self, painter: QPainter, left: QPointF, index: int) -> None:
-        """A piece of curve `index`, to tell which one a number belongs to."""
-        painter.setPen(self._pen(index))
-        painter.drawLine(left, left + QPointF(SWATCH_PX, 0))
-
-    def _pen(self, index: int) -> QPen:
-        assert self._colours is not None
-        ink = self._colours.second if index else self._colours.accent
-        style = Qt.PenStyle.DashLine if index else Qt.PenStyle.SolidLine
-        return QPen(QColor(ink), LINE_PX, style)
-
-    def _draw_axes(self, painter: QPainter, plot: Plot, colours: Looks, area: QRectF) -> None:
-        font = self._small()
-        metrics = QFontMetricsF(font)
-        painter.setFont(font)
-        for value, text in plot.ticks:
-            y = area.bottom() - area.height() * value / plot.top
-            painter.setPen(QPen(QColor(colours.border), 1))
-            painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
-            painter.setPen(QColor(colours.muted))
-            room = QRectF(0, y - metrics.height() / 2, area.left() - 6, metrics.height())
-            painter.drawText(
-                room, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text
-            )
-        free_from = -1.0
-        for moment, text in plot.times:
-            x, width = _x(plot, area, moment), metrics.horizontalAdvance(text)
-            left = min(max(x - width / 2, area.left()), area.right() - width)
-            if left < free_from:
-                continue  # two of them would overlap in a narrow window
-            free_from = left + width + 8
-            painter.drawText(
-                QRectF(left, area.bottom() + 3, width + 1, metrics.height()),
-                Qt.AlignmentFlag.AlignLeft,
-                text,
-            )
-
-    def _draw_line(
-        self, painter: QPainter, plot: Plot, line: Line, area: QRectF, index: int
-    ) -> None:
-        """The curve in pieces: where nothing was measured there is a gap, not a zero."""
-        pen = self._pen(index)
-        fill = pen.color()
-        fill.setAlpha(FILL_ALPHA)
-        for piece in _pieces(line):
-            points = [
-                QPointF(_x(plot, area, at), area.bottom() - area.height() * value / plot.top)
-                for at, value in piece
-            ]
-            if len(points) == 1:  # a lone value between gaps would be invisible
-                points = [points[0] - QPointF(1.5, 0), points[0] + QPointF(1.5, 0)]
-            if index == 0:
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(fill)
-                floor = [QPointF(points[at].x(), area.bottom()) for at in (-1, 0)]
-                painter.drawPolygon(QPolygonF([*points, *floor]))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(pen)
-            painter.drawPolyline(QPolygonF(points))
-
-
-def _x(plot: Plot, area: QRectF, unix_s: float) -> float:
-    share = (unix_s - plot.start_unix_s) / (plot.end_unix_s - plot.start_unix_s)
-    return area.left() + share * area.width()
-
-
-def _pieces(line: Line) -> list[list[tuple[float, float]]]:
-    """Runs of points that have a value."""
-    found: list[list[tuple[float, float]]] = [[]]
-    for at, value in line.points:
-        if value is not None:
-            found[-1].append((at, value))
-        elif found[-1]:
-            found.append([])
-    return [piece for piece in found if piece]
 
 
 def _value_at(line: Line, unix_s: float | None) -> float | None:

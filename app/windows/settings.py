@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QPalette
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import (
-    QDoubleSpinBox,
-    QFrame,
     QHBoxLayout,
     QLabel,
     QListWidget,
     QPushButton,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
 from app.settings_presenters import SettingsView
-from app.windows.app_page import AppPart
 from app.windows.card import CardFrame
-from app.windows.looks import Looks, looks, style_sheet
-from app.windows.page_parts import heading, muted
+from app.windows.page_layout import framed, heading, muted, scrolling_page
 from app.windows.setting_editor import SettingEditor
-from app.windows.settings_pages import ApiPart, IdentityPart, ModelsPart, SwarmPart
+from app.windows.settings_api import ApiPart
+from app.windows.settings_app import AppPart
+from app.windows.settings_identity import IdentityPart
+from app.windows.settings_models import ModelsPart
+from app.windows.settings_swarm import SwarmPart
 from app.windows.top_window import TopWindow
 
 SIZE_PX = (820, 640)
@@ -51,11 +49,8 @@ class SettingsWindow(TopWindow):
 
     def __init__(self, view: SettingsView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._colours: Looks | None = None
         self._view: SettingsView | None = None
         self._known: Mapping[str, Any] = {}
-        self.setObjectName("window")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setWindowTitle(self.tr("Shoal settings"))
         self.resize(*SIZE_PX)
         self.editors = {row.name: SettingEditor(row) for page in view.pages for row in page}
@@ -70,12 +65,11 @@ class SettingsWindow(TopWindow):
         for title, about, parts in self._contents(view):
             self.list.addItem(title)
             self._pages.addWidget(
-                _scrolling(heading(title), *([muted(about)] if about else []), *parts)
+                scrolling_page(heading(title), *([muted(about)] if about else []), *parts)
             )
         self._error, self._note = QLabel(wordWrap=True), QLabel(wordWrap=True)
         self._note.setObjectName("hint")
-        self._error_frame = QFrame()
-        self._error_frame.setObjectName("failure")
+        self._error_frame = framed("failure", self._error)
         self._effect = QLabel(wordWrap=True)
         self._effect.setObjectName("hint")
         self.apply = QPushButton(self.tr("&Apply"))
@@ -89,7 +83,7 @@ class SettingsWindow(TopWindow):
             editor.edited.connect(self._on_edited)
         self.apply.clicked.connect(lambda: self.apply_wanted.emit(self.changed))
         self.revert.clicked.connect(self._show_values)
-        self._take_colours()
+        self.dress()
         self.open_page(LIMITS)
         self.show_view(view)
 
@@ -123,12 +117,6 @@ class SettingsWindow(TopWindow):
         self._note.setText(view.note)
         self._note.setVisible(bool(view.note))
         self._draw_buttons()
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Follow the desktop when it turns dark or light."""
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange:
-            self._take_colours()
 
     def _contents(self, view: SettingsView) -> list[tuple[str, str, list[QWidget]]]:
         """(Title, what it is about, parts) of each page."""
@@ -166,9 +154,6 @@ class SettingsWindow(TopWindow):
         ]
 
     def _lay_out(self) -> None:
-        inside = QVBoxLayout(self._error_frame)
-        inside.setContentsMargins(14, 10, 14, 10)
-        inside.addWidget(self._error)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
         buttons.addWidget(self._effect, 1)
@@ -221,32 +206,3 @@ class SettingsWindow(TopWindow):
             if begins_again
             else ""
         )
-
-    def _take_colours(self) -> None:
-        colours = looks(self.palette())
-        if colours != self._colours:
-            self._colours = colours
-            self.setStyleSheet(style_sheet(colours))
-            # A style sheet would take their arrows; the style's own frame is lost on dark pages.
-            for spin in self.findChildren(QDoubleSpinBox):
-                palette = spin.palette()
-                palette.setColor(QPalette.ColorRole.Base, QColor(colours.code))
-                spin.setPalette(palette)
-
-
-def _scrolling(*parts: QWidget) -> QScrollArea:
-    page = QWidget()
-    page.setObjectName("column")
-    column = QVBoxLayout(page)
-    column.setContentsMargins(2, 2, 12, 2)
-    column.setSpacing(14)
-    for part in parts:
-        column.addWidget(part)
-    column.addStretch(1)
-    area = QScrollArea(widgetResizable=True)
-    area.setObjectName("transcript")
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setWidget(page)
-    return area

@@ -6,15 +6,16 @@ window of them is kept, moved as the reader scrolls, and built a few at a time.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QScrollArea, QWidget
 
 from app.windows.looks import Looks
 from app.windows.message_card import MessageCard
+from app.windows.staying import are_same, staying
+from app.windows.to_end_button import ToEndButton
 from engine.localapi.chats import Message
 
 REDRAW_INTERVAL_MS = 50
@@ -57,12 +58,8 @@ class Transcript(QScrollArea):
         self._column = QWidget()
         self._column.setObjectName("column")
         self.setWidget(self._column)
-        self._to_end = QPushButton("↓", self)
-        self._to_end.setObjectName("round")
-        self._to_end.setAccessibleName(self.tr("Go to the newest message"))
-        self._to_end.setToolTip(self.tr("Go to the newest message (End)"))
+        self._to_end = ToEndButton(self)
         self._to_end.clicked.connect(self.go_to_end)
-        self._to_end.hide()
         self._colours: Looks | None = None
         self._wanted: tuple[Message, ...] = ()
         self._can_change = False
@@ -100,7 +97,7 @@ class Transcript(QScrollArea):
         self._has_older = more
         fresh = tuple(turns)
         dress = (can_change, can_continue)
-        if dress == (self._can_change, self._can_continue) and _are_same(fresh, self._wanted):
+        if dress == (self._can_change, self._can_continue) and are_same(fresh, self._wanted):
             return
         self._can_change, self._can_continue = can_change, can_continue
         self._take(fresh)
@@ -144,27 +141,16 @@ class Transcript(QScrollArea):
             self._wanted, self._first = fresh, len(fresh)
             self._follows = True
             return
-        if _are_same(fresh[:-1], self._wanted[:-1]) and fresh[-1].id == self._wanted[-1].id:
+        if are_same(fresh[:-1], self._wanted[:-1]) and fresh[-1].id == self._wanted[-1].id:
             self._wanted = fresh  # only the newest has grown, a hundred times a second
             return
-        at = {message.id: index for index, message in enumerate(fresh)}
-        kept = [card for card in self._cards if card.message.id in at]
-        # The cards that stay are neighbours: a branch keeps the messages before it.
-        first = at[kept[0].message.id] if kept else len(fresh)
-        run = 0
-        for card in kept:
-            if at[card.message.id] != first + run:
-                break
-            run += 1
-        start = self._cards.index(kept[0]) if kept else len(self._cards)
-        self._drop(start + run, len(self._cards))
-        self._drop(0, start)
-        self._wanted, self._first = fresh, first
-        asked = fresh and fresh[-1].ending is None and (not kept or run < len(fresh) - first)
-        if not kept or asked:
+        stay = staying([card.message for card in self._cards], fresh)
+        self._drop(stay.start + stay.count, len(self._cards))
+        self._drop(0, stay.start)
+        self._wanted, self._first = fresh, stay.first
+        asked = fresh and fresh[-1].ending is None and stay.count < len(fresh) - stay.first
+        if not stay.count or asked:
             self._follows = True
-        if not kept:
-            self._first = len(fresh)
 
     def _draw(self) -> None:
         if self._colours is None:
@@ -314,15 +300,4 @@ class Transcript(QScrollArea):
         bar = self.verticalScrollBar()
         whole = self._first + len(self._cards) >= len(self._wanted)
         away = bool(self._cards) and (not whole or bar.maximum() - bar.value() > 3 * AT_END_PX)
-        self._to_end.setVisible(away)
-        if away:
-            side = self._to_end.sizeHint().height()
-            self._to_end.setFixedSize(side, side)
-            self._to_end.move(
-                (self.viewport().width() - side) // 2, self.viewport().height() - side - 10
-            )
-
-
-def _are_same(ones: tuple[Message, ...], others: tuple[Message, ...]) -> bool:
-    """Whether both hold the same values, not only equal ones; from the end, where they change."""
-    return len(ones) == len(others) and all(map(operator.is_, reversed(ones), reversed(others)))
+        self._to_end.place(self.viewport().size(), away=away)

@@ -15,10 +15,11 @@ from app.chat_messages import (
     ChatsSought,
     UndoExpired,
 )
-from app.chat_presenters import chat_view, models_view, sidebar_view
+from app.chat_presenters import chat_view, sidebar_view
 from app.chat_state import Answering, Chat
 from app.engine_link.chats import ChatLink
 from app.engine_link.models import ModelLink
+from app.model_presenters import models_view
 from app.settings import Settings
 from app.state import AppState
 from app.store import Store

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
 
 from app.batch_messages import (
     JobChosen,
@@ -156,17 +156,12 @@ def scenes() -> dict[str, AppState]:
     }  # fmt: skip
 
 
-def batch_pictures(folder: Path, colours: str, *, only: Collection[str] = ()) -> None:
-    """Draw every scene, or only some, into `folder`."""
-    for scene, window in batch_windows(only):
-        QTest.qWait(150)
-        window.grab().save(str(folder / f"batch-{scene}-{colours}.png"))
-
-
-def batch_windows(only: Collection[str] = ()) -> Iterator[tuple[str, BatchWindow]]:
-    """Every scene, or only some, one window after the other."""
+def batch_windows(
+    wanted: Callable[[str], bool] = lambda _name: True,
+) -> Iterator[tuple[str, QWidget]]:
+    """The window of batches in every state."""
     for scene, state in scenes().items():
-        if only and scene not in only:
+        if not wanted(f"batch-{scene}"):
             continue
         with tempfile.TemporaryDirectory() as home:
             window = BatchWindow(Settings(Home.under(Path(home))))
@@ -176,5 +171,5 @@ def batch_windows(only: Collection[str] = ()) -> Iterator[tuple[str, BatchWindow
                 window.form.output.setText("/home/ada/articles.results.csv")
             window.show_view(batch_view(state, NOW, tr))
             window.bring_up()
-            yield scene, window
+            yield f"batch-{scene}", window
             window.deleteLater()

@@ -1,15 +1,15 @@
-"""States of the dashboard that are worth a look, and their pictures."""
+"""States of the dashboard that are worth a look."""
 
 from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
 
 from app.dashboard_presenters import dashboard_view
 from app.messages import EngineStarting, EngineStopped, StatusArrived
@@ -190,18 +190,13 @@ def past_scenes() -> dict[str, tuple[int, AppState]]:
     }
 
 
-def dashboard_pictures(folder: Path, colours: str, *, only: Collection[str] = ()) -> None:
-    """Draw every scene, or only some, into `folder`."""
-    for scene, window in dashboard_windows(only):
-        QTest.qWait(150)
-        window.grab().save(str(folder / f"dashboard-{scene}-{colours}.png"))
-
-
-def dashboard_windows(only: Collection[str] = ()) -> Iterator[tuple[str, DashboardWindow]]:
-    """Every scene, or only some, one window after the other."""
+def dashboard_windows(
+    wanted: Callable[[str], bool] = lambda _name: True,
+) -> Iterator[tuple[str, QWidget]]:
+    """The dashboard in every state."""
     every = {name: (0, state) for name, state in scenes().items()} | past_scenes()
     for scene, (page, state) in every.items():
-        if only and scene not in only:
+        if not wanted(f"dashboard-{scene}"):
             continue
         with tempfile.TemporaryDirectory() as home:
             window = DashboardWindow(Settings(Home.under(Path(home))), Path(home))
@@ -210,5 +205,5 @@ def dashboard_windows(only: Collection[str] = ()) -> Iterator[tuple[str, Dashboa
             window.show_view(over, dashboard_view(state, over, tr), past)
             window.tabs.setCurrentIndex(page)
             window.bring_up()
-            yield scene, window
+            yield f"dashboard-{scene}", window
             window.deleteLater()

@@ -1,12 +1,10 @@
-"""Pictures of the first steps and the settings; see `tests.support.desktop.screenshots`."""
+"""Every page of the first steps and of the settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from app.messages import EngineStarting, StatusArrived
@@ -45,17 +43,10 @@ def preview(**fields: object) -> PlanPreview:
     return PlanPreview.model_validate(known | fields)
 
 
-def setup_pictures(folder: Path, look: str, only: Sequence[str] = ()) -> None:
-    """Draw every page of the first steps and the settings, or only some, for light or dark."""
-
-    for name, window in chain(first_run_windows(), settings_windows()):
-        QTest.qWait(150)
-        if not only or name in only:
-            window.grab().save(str(folder / f"{name}-{look}.png"))
-
-
-def first_run_windows() -> Iterator[tuple[str, QWidget]]:
-    """The window of the first steps, at every step."""
+def first_run_windows(
+    wanted: Callable[[str], bool] = lambda _name: True,
+) -> Iterator[tuple[str, QWidget]]:
+    """Every page of the first steps."""
     waits = status(
         state="starting", awaits_setup=True, span=None, swarm=None, can_chat=False,
         progress=Progress(what="Measuring blocks", done=0.4, total=1.0),
@@ -84,6 +75,8 @@ def first_run_windows() -> Iterator[tuple[str, QWidget]]:
         "ready": (READY, (StatusArrived(status()), SwarmArrived(founded))),
     }  # fmt: skip
     for name, (step, messages) in steps.items():
+        if not wanted(f"first-{name}"):
+            continue
         state = after(EngineStarting(), *messages)
         window = FirstRunWindow()
         window.swarm.take_invite("shoal://abc")
@@ -95,8 +88,10 @@ def first_run_windows() -> Iterator[tuple[str, QWidget]]:
         window.deleteLater()
 
 
-def settings_windows() -> Iterator[tuple[str, QWidget]]:
-    """The settings, with every page."""
+def settings_windows(
+    wanted: Callable[[str], bool] = lambda _name: True,
+) -> Iterator[tuple[str, QWidget]]:
+    """Every page of the settings."""
     kept = KeptModels(
         folder="/home/ada/.cache/shoal/models",
         free_bytes=84_000_000_000,
@@ -120,6 +115,7 @@ def settings_windows() -> Iterator[tuple[str, QWidget]]:
     )
     window.bring_up()
     for page, name in enumerate(PAGES):
-        window.open_page(page)
-        yield f"settings-{name}", window
+        if wanted(f"settings-{name}"):
+            window.open_page(page)
+            yield f"settings-{name}", window
     window.deleteLater()

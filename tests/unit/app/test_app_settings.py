@@ -16,8 +16,8 @@ from app.engine_link.api import Api
 from app.engine_link.setup import SetupLink
 from app.settings import Language, Settings
 from app.store import Store
-from app.windows.app_page import AppPart
 from app.windows.settings import APP
+from app.windows.settings_app import AppPart
 from app.wiring.settings import SettingsWiring
 from engine.localapi.running import Home
 from tests.support.desktop.language import speaking

@@ -29,7 +29,7 @@ from app.messages import StatusArrived
 from app.settings import Settings
 from app.state import AppState, apply
 from app.windows.batch import BatchWindow
-from app.windows.batch_form import proposed_output
+from app.windows.batch_files import proposed_output
 from engine.localapi.jobs import JobCreateRequest
 from engine.localapi.running import Home
 from tests.support.app_states import after, status

@@ -420,7 +420,7 @@ def test_window_follows_the_desktop_into_the_dark(chat: Shown, qtbot: QtBot) -> 
         qtbot.wait(80)
         assert light > 200
         assert chat.window.grab().toImage().pixelColor(800, 300).lightness() < 60
-        assert chat.window.transcript.plain_text() == "Why?\nBecause"
+        qtbot.waitUntil(lambda: chat.window.transcript.plain_text() == "Why?\nBecause")
     finally:
         QApplication.setPalette(before)
 

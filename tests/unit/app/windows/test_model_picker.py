@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.chat_presenters import ModelRow, ModelsView
+from app.model_presenters import ModelRow, ModelsView
 from app.windows.model_picker import ModelPicker
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -1,4 +1,4 @@
-"""The page of the settings that are the app's own."""
+"""The settings' page about the app itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QWidget
 
 from app.locales import LOCALES
 from app.settings import Language, Theme
-from app.windows.page_parts import fill_column, muted
+from app.windows.page_layout import muted, stack
 
 
 class AppPart(QWidget):
@@ -56,7 +56,7 @@ class AppPart(QWidget):
             grid.addWidget(label, at, 0)
             grid.addWidget(editor, at, 1)
         grid.setColumnStretch(2, 1)
-        fill_column(self, self.autostart, self.stays, grid, self.note)
+        stack(self, self.autostart, self.stays, grid, self.note)
         self.autostart.clicked.connect(self.autostart_wanted)
         self.stays.clicked.connect(self.stays_wanted)
         self.theme.activated.connect(
