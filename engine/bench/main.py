@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from engine.bench import codec, coders, quantities
+from engine.bench.desktop_command import add_desktop
 from engine.bench.kv_command import add_kv
 from engine.bench.papers_command import add_papers
 from engine.bench.planner_command import add_planner
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="shoal bench", description="Measure Shoal.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_swarm(commands.add_parser("swarm", help="a swarm of engines, and what it is up against"))
+    add_desktop(commands.add_parser("desktop", help="how heavy the app is, how smoothly it runs"))
     add_kv(commands.add_parser("kv", help="what a share of the KV cache in RAM costs"))
     add_prefix(commands.add_parser("prefix", help="what is saved where prompts begin alike"))
     add_planner(commands.add_parser("planner", help="our plans beside those of other planners"))

@@ -166,6 +166,17 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def seconds(text: str) -> float:
+    """A number above zero, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is not one.
+    """
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text, re.ASCII) or float(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above zero")
+    return float(text)
+
+
 def names(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """A reader of lists such as `shoal,zstd`, of these names only, for argparse."""
 
