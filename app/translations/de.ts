@@ -676,8 +676,8 @@
         <translation>Zur neuesten Nachricht</translation>
     </message>
     <message>
-        <source>Go to the newest message (End)</source>
-        <translation>Zur neuesten Nachricht (Ende)</translation>
+        <source>Go to the newest message (Ctrl+End)</source>
+        <translation>Zur neuesten Nachricht (Strg+Ende)</translation>
     </message>
     <message>
         <source>High: before other batches</source>
@@ -1106,6 +1106,10 @@
     <message>
         <source>Outside the hours of your schedule.</source>
         <translation>Außerhalb der Zeiten, in denen du gibst.</translation>
+    </message>
+    <message>
+        <source>Pages of the dashboard</source>
+        <translation>Seiten des Dashboards</translation>
     </message>
     <message>
         <source>Pages of the settings</source>

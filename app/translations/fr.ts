@@ -676,8 +676,8 @@
         <translation>Aller au dernier message</translation>
     </message>
     <message>
-        <source>Go to the newest message (End)</source>
-        <translation>Aller au dernier message (Fin)</translation>
+        <source>Go to the newest message (Ctrl+End)</source>
+        <translation>Aller au dernier message (Ctrl+Fin)</translation>
     </message>
     <message>
         <source>High: before other batches</source>
@@ -1106,6 +1106,10 @@
     <message>
         <source>Outside the hours of your schedule.</source>
         <translation>En dehors de vos heures de partage.</translation>
+    </message>
+    <message>
+        <source>Pages of the dashboard</source>
+        <translation>Pages du tableau de bord</translation>
     </message>
     <message>
         <source>Pages of the settings</source>
