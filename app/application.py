@@ -275,6 +275,17 @@ def new_qt() -> QApplication:
     return qt
 
 
+def new_application(
+    qt: QApplication, home: Home, engine_command: Sequence[str], instance: SingleInstance
+) -> Application:
+    """The app, in the language and the colours that the person wants."""
+    settings = Settings(home)
+    speak(qt, code_of(settings.language, QLocale.system().uiLanguages()))
+    application = Application(home, settings, engine_command, instance)
+    take_theme(settings.theme)
+    return application
+
+
 def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     """Run until the person quits.
 
@@ -294,10 +305,7 @@ def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     instance = SingleInstance(home)
     if not instance.claim(invite):
         return 0
-    settings = Settings(home)
-    speak(qt, code_of(settings.language, QLocale.system().uiLanguages()))
-    application = Application(home, settings, engine_command, instance)
-    take_theme(settings.theme)
+    application = new_application(qt, home, engine_command, instance)
     watch = SignalWatch(application)
     application.start()
     if invite:

@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from app.application import Application, SignalWatch, new_qt
+from app.application import SignalWatch, new_application, new_qt
 from app.bench.person import Person, Plan
 from app.single_instance import SingleInstance
-from app.wiring.settings import take_theme
 from engine.localapi.running import Home
 
 
@@ -35,8 +34,7 @@ def main() -> int:
     instance = SingleInstance(home)
     if not instance.claim(""):
         return 1
-    application = Application(home, args.engine, instance)
-    take_theme(application.theme)
+    application = new_application(qt, home, args.engine, instance)
     watch = SignalWatch(application)
     plan = Plan(
         args.launch_only, args.idle_s, args.stream_s, args.batch_s, args.settle_s, args.rows_file

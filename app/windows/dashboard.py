@@ -78,6 +78,7 @@ class DashboardWindow(TopWindow):
             (self.log, self.tr("&Log")),
             (self.diagnostics, self.tr("Dia&gnostics")),
         ):
+            page.setAccessibleName(title.replace("&", ""))
             self.tabs.addTab(page, title)
         self._lay_out()
         self.pause.pause_wanted.connect(self.pause_wanted)

@@ -217,6 +217,7 @@ class _WideArea(QScrollArea):
         super().__init__()
         self._inner = inner
         self.setWidget(inner)
+        self.setAccessibleName(inner.accessibleName())
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
