@@ -169,6 +169,16 @@ class Child:
         memory: dict[str, int] = (await self.answer("memory", HELLO_LIMIT_S))["memory"]
         return memory
 
+    async def traffic(self) -> dict[str, float]:
+        """What has passed the host's network interfaces, see `engine.bench.measured.Traffic`.
+
+        Raises:
+            BenchFailed: The host does not answer, or does not count.
+        """
+        self._order({"op": "traffic"})
+        traffic: dict[str, float] = (await self.answer("traffic", HELLO_LIMIT_S))["traffic"]
+        return traffic
+
     async def answer(self, key: str | Sequence[str], limit_s: float) -> dict[str, Any]:
         """The next answer, which must have `key`, or one of them.
 

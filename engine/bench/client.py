@@ -18,7 +18,8 @@ from typing import Any
 from engine.bench.answering import Lines
 from engine.bench.crowd import crowd
 from engine.bench.generating import GenerationWatch
-from engine.bench.specs import CLIENT_ORDERS, AwaitPeers, ClientSpec, Crowd, Question
+from engine.bench.load import load
+from engine.bench.specs import CLIENT_ORDERS, AwaitPeers, ClientSpec, Crowd, Load, Question
 from engine.config import Config
 from engine.core.clock import Clock, SystemClock
 from engine.core.errors import EngineError, PeerUnreachable, StageTimedOut
@@ -69,6 +70,8 @@ async def _obey(
         return (await watch.generate(order)).model_dump()
     if isinstance(order, Crowd):
         return (await crowd(serving.client, order, clock)).model_dump()
+    if isinstance(order, Load):
+        return (await load(serving.client, joined.prober, order)).model_dump()
     await _await_peers(serving, order)
     return True
 

@@ -9,11 +9,12 @@ the end of that stream ends the program too: that reaches through ssh, where sig
      "talks": bool, "listens_at": [host, port] | null}
     {"op": "tell", "line": "…"}                      for the program's standard input
     {"op": "memory"}
+    {"op": "traffic"}
     {"op": "kill"}                                   at once, with all its children
     {"op": "end", "keep": bool}
 
 In `words`, `{home}` is the folder made here. Answers are JSON lines: `hello`, `up` once something
-listens at the address, `memory`, `killed` (then another program can start), and `ended`. A program
+listens at the address, `memory`, `traffic`, `killed` (then another program can start), and `ended`. A program
 that talks has our standard output as its own.
 Standard library only, so that it starts at once on every machine.
 """
@@ -66,6 +67,8 @@ class Host:
                 self._tell(order["line"])
             case "memory":
                 self._say({"memory": self._memory()})
+            case "traffic":
+                self._say(_traffic())
             case "kill":
                 self._kill()
             case "end":
@@ -211,6 +214,29 @@ def _tail(path: Path) -> list[str]:
     except OSError:
         return []
     return [line for line in text.splitlines() if line.strip()]
+
+
+def _traffic() -> dict[str, Any]:
+    """Bytes over all network interfaces but loopback."""
+    try:
+        lines = Path("/proc/net/dev").read_text("ascii").splitlines()
+    except OSError as error:
+        return {"error": f"this host does not count what its interfaces carry: {error}."}
+    counts = [
+        (int(words[0]), int(words[8]))
+        for name, _, rest in (line.partition(":") for line in lines)
+        if (words := rest.split()) and words[0].isdecimal() and name.strip() != "lo"
+    ]
+    received_bytes, sent_bytes = (
+        (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    )
+    return {
+        "traffic": {
+            "received_bytes": received_bytes,
+            "sent_bytes": sent_bytes,
+            "at_s": time.monotonic(),
+        }
+    }
 
 
 def _kill_group(leader_pid: int) -> None:

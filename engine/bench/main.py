@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from engine.bench import codec, coders, quantities
+from engine.bench.caps_command import add_caps
 from engine.bench.desktop_command import add_desktop
 from engine.bench.kv_command import add_kv
 from engine.bench.papers_command import add_papers
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     add_desktop(commands.add_parser("desktop", help="how heavy the app is, how smoothly it runs"))
     add_kv(commands.add_parser("kv", help="what a share of the KV cache in RAM costs"))
     add_prefix(commands.add_parser("prefix", help="what is saved where prompts begin alike"))
+    add_caps(commands.add_parser("caps", help="whether a node keeps to the caps on its line"))
     add_planner(commands.add_parser("planner", help="our plans beside those of other planners"))
     add_papers(commands.add_parser("papers", help="the papers' figures by our cost model"))
     _add_codec(commands.add_parser("codec", help="how small and how fast hidden states become"))

@@ -74,3 +74,21 @@ def hash_ids(sequences: Iterable[Sequence[int]]) -> str:
     for ids in sequences:
         digest.update(np.array(ids, "<i4").tobytes())
     return digest.hexdigest()
+
+
+class Loaded(BaseModel):
+    """What came of a `Load`."""
+
+    tokens: int = 0
+    probes: int = 0
+    failed: int = 0
+    """Answers that broke off."""
+
+
+class Traffic(BaseModel):
+    """What has passed the network interfaces of a host since it started."""
+
+    sent_bytes: int
+    received_bytes: int
+    at_s: float
+    """By the host's monotonic clock."""

@@ -14,6 +14,7 @@ _BITS_PER_UNIT: Final = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _SECONDS_PER_UNIT: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BYTES_PER_UNIT: Final = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20}
 """As [BB] counts volumes: 416 KB are 32 rows of 6,656 numbers of two bytes."""
+_RATE_UNITS: Final = {"b": 1, "kb": 10**3, "mb": 10**6}
 _NUMBER: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-zA-Z]*)", re.ASCII)
 _MAX_CORE: Final = 4096
 
@@ -81,6 +82,19 @@ def emulation(text: str) -> Emulation:
         raise argparse.ArgumentTypeError(wanted)
     rows = positive(fields["rows"]) if "rows" in fields else None
     return Emulation(times_s["stage"], round(payload_bytes), rows)
+
+
+def byte_rates(text: str) -> tuple[float, ...]:
+    """`1MB,250KB`: bytes per second, as caps are set, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is not a list of rates.
+    """
+    wanted = "a list of bytes per second such as 1MB,250KB"
+    found = tuple(_measure(part, _RATE_UNITS, wanted) for part in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")
+    return found
 
 
 def counts(text: str) -> tuple[int, ...]:

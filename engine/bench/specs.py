@@ -64,5 +64,19 @@ class Crowd(BaseModel):
     """So many of each chat are timed before the long prompt comes."""
 
 
-ClientOrder = Annotated[Question | AwaitPeers | Crowd, Field(discriminator="kind")]
+class Load(BaseModel):
+    """Work for the whole swarm, again and again for a while."""
+
+    kind: Literal["load"] = "load"
+    chats: list[list[int]]
+    """A prompt each, with this answer:"""
+    new_tokens: int
+    prompts: list[list[int]]
+    """These get a single token each."""
+    probed: str
+    """The peer whose line is measured meanwhile."""
+    lasts_s: float
+
+
+ClientOrder = Annotated[Question | AwaitPeers | Crowd | Load, Field(discriminator="kind")]
 CLIENT_ORDERS: TypeAdapter[ClientOrder] = TypeAdapter(ClientOrder)

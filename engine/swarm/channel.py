@@ -85,7 +85,7 @@ class Channel:
         missing = header.body_bytes
         while missing:
             # In pieces, because each one is a sign of life on a slow line.
-            piece_bytes = self.arrival_rate.piece_bytes
+            piece_bytes = min(self.arrival_rate.piece_bytes, self._stream.piece_bytes)
             pieces.append(await self._read_piece(min(missing, piece_bytes)))
             missing -= len(pieces[-1])
         if self.arrival_rate.end_frame(more_follows=header.more_follows):

@@ -66,6 +66,7 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
         keep_routes: bool,
         reach: Reach,
         announce: Sequence[str] = (),
+        relays: bool,
         timeout_s: float,
     ) -> Daemon:
         """Start p2pd and connect to it.
@@ -76,6 +77,7 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
             keep_routes: Answer others' questions for the way to a peer.
             reach: How others reach us.
             announce: What p2pd tells others of our addresses; empty: what it finds.
+            relays: Relay for others, if they can reach us.
             timeout_s: The longest wait for p2pd.
 
         Raises:
@@ -96,7 +98,7 @@ class Daemon(P2P):  # type: ignore[misc]  # hivemind has no types
             listen=self._daemon_listen_maddr,
             persistentConnMaxMsgSize=DEFAULT_MAX_MSG_SIZE,
             tls=True,
-            **daemon_flags(reach, announce),
+            **daemon_flags(reach, announce, relays=relays),
             **cls.DHT_MODE_MAPPING["server" if keep_routes else "client"],
         )
         if sys.platform == "linux":

@@ -18,12 +18,16 @@ _CIRCUITS_PER_PEER = 64
 _RELAY_BUFFER_BYTES = 64 << 10
 
 
-def daemon_flags(reach: Reach, announce: Sequence[str]) -> dict[str, object]:
+def daemon_flags(
+    reach: Reach, announce: Sequence[str], *, relays: bool = True
+) -> dict[str, object]:
     """Arguments of p2pd.
 
     Args:
         reach: How we are reached.
         announce: What p2pd tells others of our addresses; empty: what it finds.
+        relays: Relay for others, if they reach us. Not to announce it would not do: whoever knows
+            our address may ask.
     """
     if reach is Reach.LOCAL:
         return {"autonat": False, "natPortMap": False, "relay": False}
@@ -33,13 +37,19 @@ def daemon_flags(reach: Reach, announce: Sequence[str]) -> dict[str, object]:
         flags["announceAddrs"] = ",".join(announce)
     if reach is not Reach.DIRECT:
         return flags | {"forceReachabilityPrivate": True}
-    return flags | {
-        "forceReachabilityPublic": True,
-        "relayTimeLimit": f"{CIRCUIT_LIMIT_S}s",
-        "relayDataLimit": CIRCUIT_LIMIT_BYTES,
-        "relayMaxCircuits": _CIRCUITS_PER_PEER,
-        "relayBufferSize": _RELAY_BUFFER_BYTES,
-    }
+    # Without its relay service p2pd would run the other one, see `daemon_environment`.
+    slots = {} if relays else {"relayMaxReservations": 0}
+    return (
+        flags
+        | slots
+        | {
+            "forceReachabilityPublic": True,
+            "relayTimeLimit": f"{CIRCUIT_LIMIT_S}s",
+            "relayDataLimit": CIRCUIT_LIMIT_BYTES,
+            "relayMaxCircuits": _CIRCUITS_PER_PEER if relays else 0,
+            "relayBufferSize": _RELAY_BUFFER_BYTES,
+        }
+    )
 
 
 def daemon_environment(reach: Reach) -> dict[str, str]:

@@ -89,6 +89,11 @@ class _MemoryStream:
         self._incoming = incoming
         self._outgoing = outgoing
 
+    @property
+    def piece_bytes(self) -> int:
+        """See `ByteStream`."""
+        return _WINDOW_BYTES
+
     async def read_exactly(self, num_bytes: int) -> bytes:
         """See `ByteStream`."""
         return await self._incoming.read(num_bytes)

@@ -53,6 +53,11 @@ class MovingStream:
         self._is_closed = False
 
     @property
+    def piece_bytes(self) -> int:
+        """See `ByteStream`."""
+        return _PIECE_BYTES
+
+    @property
     def is_open(self) -> bool:
         """Whether nobody has closed it here."""
         return not self._is_closed

@@ -278,6 +278,7 @@ class SwarmPeer:
             keep_routes=self._keeps_records,
             reach=mode,
             announce=announce,
+            relays=self._config.relay_for_others,
             timeout_s=self._config.open_timeout_s,
         )
         self.reachability.slots.clear()

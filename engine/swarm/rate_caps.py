@@ -9,8 +9,13 @@ from engine.core.ids import PeerId
 from engine.core.reach import LinkPath
 from engine.swarm.transport import ByteStream, StreamHandler, Transport
 
-_FRAMES_SHARE = 0.96
-"""Of what is on the line; the rest is headers of TCP/IP, encryption and streams."""
+_SEGMENT_BYTES = 1448
+_HEADERS_BYTES = 52
+"""IP's and TCP's, in front of each segment."""
+_WRAPPING_BYTES = 34
+"""What encryption and multiplexing put around a write."""
+_READ_BYTES = (_WRAPPING_BYTES + _HEADERS_BYTES) // 2
+"""The same per read: a frame is read in two at least, its header and what follows."""
 _LATE_S = 0.1
 _PIECE_S = 0.05
 _MIN_PIECE_BYTES = 1 << 10
@@ -29,35 +34,60 @@ class RateCap:
 
     @property
     def piece_bytes(self) -> int:
-        """What should be written at once, so that others get their turn."""
+        """What should pass at once, so that others get their turn."""
         if not self.bytes_per_s:
             return _MAX_PIECE_BYTES
         return int(min(max(self.bytes_per_s * _PIECE_S, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES))
 
     def turn_s(self, num_bytes: int) -> float:
-        """How long so many bytes must wait; turns come in the order of asking."""
+        """How long so many bytes of the line must wait; turns come in the order of asking."""
         self.total_bytes += num_bytes
         if not self.bytes_per_s:
             return 0.0
         now_s = self._clock.monotonic_s()
-        took_s = num_bytes / (self.bytes_per_s * _FRAMES_SHARE)
         # Who woke up late may catch up, but no more than that is saved for later.
-        self._free_at_s = max(now_s - _LATE_S, self._free_at_s) + took_s
+        self._free_at_s = max(now_s - _LATE_S, self._free_at_s) + num_bytes / self.bytes_per_s
         return max(0.0, self._free_at_s - now_s)
 
     async def take(self, num_bytes: int) -> None:
-        """Wait for the turn of so many bytes."""
+        """Wait for the turn of so many bytes of the line."""
         wait_s = self.turn_s(num_bytes)
         if wait_s:
             await asyncio.sleep(wait_s)
 
 
 class HouseholdLine:
-    """Both directions of the line that all links share."""
+    """Both directions of the line that all links share, and downloads too.
+
+    A cap is of what the line carries, as its owner would measure it: headers, encryption and
+    acknowledgements count.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.up = RateCap(clock)
         self.down = RateCap(clock)
+
+    async def send(self, num_bytes: int) -> None:
+        """Wait until a write of so many bytes may leave."""
+        segments = -(-(num_bytes + _WRAPPING_BYTES) // _SEGMENT_BYTES)
+        self.down.turn_s(_acknowledging(num_bytes))
+        await self.up.take(num_bytes + _WRAPPING_BYTES + segments * _HEADERS_BYTES)
+
+    async def receive(self, num_bytes: int) -> None:
+        """Wait until as many more bytes may come as have just been read."""
+        self.up.turn_s(_acknowledging(num_bytes))
+        headers = num_bytes * _HEADERS_BYTES // _SEGMENT_BYTES
+        await self.down.take(num_bytes + headers + _READ_BYTES)
+
+    async def download(self, num_bytes: int) -> int:
+        """Wait as `receive` does; how many bytes may come before the next question."""
+        await self.receive(num_bytes)
+        return self.down.piece_bytes
+
+
+def _acknowledging(num_bytes: int) -> int:
+    """What goes the other way for it: a segment without data for every two with."""
+    return num_bytes * _HEADERS_BYTES // (2 * _SEGMENT_BYTES)
 
 
 class CappedTransport:
@@ -98,17 +128,22 @@ class _CappedStream:
         self._stream = stream
         self._line = line
 
+    @property
+    def piece_bytes(self) -> int:
+        """See `ByteStream`."""
+        return min(self._stream.piece_bytes, self._line.down.piece_bytes)
+
     async def read_exactly(self, num_bytes: int) -> bytes:
         """See `ByteStream`; the sender is slowed down by what we leave unread."""
         data = await self._stream.read_exactly(num_bytes)
-        await self._line.down.take(num_bytes)
+        await self._line.receive(num_bytes)
         return data
 
     async def write(self, *buffers: bytes | memoryview) -> None:
         """See `ByteStream`."""
         up = self._line.up
         if not up.bytes_per_s:
-            up.total_bytes += sum(map(len, buffers))
+            await self._line.send(sum(map(len, buffers)))  # is counted, and need not wait
             await self._stream.write(*buffers)
             return
         for buffer in buffers:
@@ -116,7 +151,7 @@ class _CappedStream:
             start = 0
             while start < len(view):
                 piece = view[start : start + up.piece_bytes]
-                await up.take(len(piece))
+                await self._line.send(len(piece))
                 await self._stream.write(piece)
                 start += len(piece)
 

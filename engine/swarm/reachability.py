@@ -68,7 +68,8 @@ class Reachability:
     @property
     def relays_badly(self) -> bool:
         """Whether p2pd cuts the circuits that it relays too early: start it again."""
-        return self.mode is Reach.DIRECT and not self._relays_well
+        wants_to = self.mode is Reach.DIRECT and self._config.relay_for_others
+        return wants_to and not self._relays_well
 
     def announced(self, visible: Sequence[str]) -> tuple[str, ...]:
         """Where others reach us, the most useful first: an announcement has room for a few."""

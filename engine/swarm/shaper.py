@@ -56,6 +56,11 @@ class _ShapedStream:
         self._broken = False
         self._carrier = asyncio.create_task(self._carry(), name="shaper")
 
+    @property
+    def piece_bytes(self) -> int:
+        """See `ByteStream`."""
+        return self._stream.piece_bytes
+
     async def read_exactly(self, num_bytes: int) -> bytes:
         """See `ByteStream`."""
         return await self._stream.read_exactly(num_bytes)

@@ -12,6 +12,11 @@ from engine.core.reach import LinkPath
 class ByteStream(Protocol):
     """One bidirectional stream. Every method may raise `PeerUnreachable` once the stream broke."""
 
+    @property
+    def piece_bytes(self) -> int:
+        """The most to read at once, so that each read is a sign of life however slow we must be."""
+        ...
+
     async def read_exactly(self, num_bytes: int) -> bytes:
         """Read exactly so many bytes."""
         ...

@@ -11,10 +11,12 @@ import pytest
 
 from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
+from engine.core.errors import PeerUnreachable
 from engine.core.ids import SessionId
 from engine.core.reach import LinkPath, Reach
 from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
 from engine.swarm.addresses import is_circuit, is_loopback, relay_of
+from engine.swarm.circuits import reserve
 from engine.swarm.hivemind_transport import HivemindTransport
 from engine.swarm.links import Links
 from engine.swarm.peer import EVERY_INTERFACE, SwarmPeer
@@ -64,6 +66,19 @@ async def test_peer_that_others_can_connect_to_knows_and_relays(tmp_path):
         assert second.reach is Reach.DIRECT
         assert second.relays
         assert not any(map(is_circuit, second.announce_addresses()))
+
+
+async def test_peer_that_relays_for_nobody_gives_no_slot_to_who_asks(tmp_path):
+    alone = CONFIG.model_copy(update={"relay_for_others": False})
+    async with (
+        swarm_peer(tmp_path, "first", config=alone) as first,
+        swarm_peer(tmp_path, "second", first) as second,
+    ):
+        assert not first.relays
+        assert first.reach is Reach.DIRECT
+        with pytest.raises(PeerUnreachable, match="no room to relay for us"):
+            await reserve(second.daemon, first.peer_id, timeout_s=10)
+        await reserve(first.daemon, second.peer_id, timeout_s=10)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "goes dark"])
