@@ -34,7 +34,6 @@ def download(
     size_bytes: int,
     sha256: str,
     on_bytes: Callable[[int], None],
-    bytes_per_s: float = 0.0,
 ) -> None:
     """Fetch `url` to `path`, which appears only when it is complete and has the right hash.
 
@@ -47,7 +46,6 @@ def download(
         size_bytes: What the file must have.
         sha256: What the file must hash to; after a mismatch it is fetched once more from the start.
         on_bytes: Bytes now on disk.
-        bytes_per_s: Take no more of the line; 0: all that it gives.
 
     Raises:
         ModelCorrupt: Twice the wrong content.
@@ -57,7 +55,7 @@ def download(
     part = _part(path)
     for _ in range(2):
         try:
-            _fill(url, part, size_bytes, on_bytes, bytes_per_s)
+            _fill(url, part, size_bytes, on_bytes)
         except OSError as error:
             if not isinstance(error, HfHubHTTPError):
                 part.unlink(missing_ok=True)  # what has filled the disk is given back
@@ -84,9 +82,7 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.shoal-part")
 
 
-def _fill(
-    url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None], bytes_per_s: float
-) -> None:
+def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]) -> None:
     """Append to the part until it has all bytes, starting again where a connection broke."""
     failures, ever_gained = 0, False
     while True:
@@ -98,7 +94,7 @@ def _fill(
         if have_bytes == size_bytes:
             return
         try:
-            _receive(url, part, have_bytes, on_bytes, bytes_per_s)
+            _receive(url, part, have_bytes, on_bytes)
         except (httpx2.TransportError, HfHubHTTPError) as error:
             if isinstance(error, HfHubHTTPError):
                 status = error.response.status_code
@@ -119,9 +115,7 @@ def _fill(
                 return  # nothing came; the caller sees the size
 
 
-def _receive(
-    url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], None], bytes_per_s: float
-) -> None:
+def _receive(url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], None]) -> None:
     headers = build_hf_headers() | {"Accept-Encoding": "identity"}
     if have_bytes:
         headers["Range"] = f"bytes={have_bytes}-"
@@ -131,13 +125,9 @@ def _receive(
         if have_bytes and response.status_code != 206:
             have_bytes = 0  # the server does not resume: it sends all again
         with part.open("ab" if have_bytes else "wb") as file:
-            due_s = time.monotonic()
             for chunk in response.iter_bytes():
                 file.write(chunk)
                 have_bytes += len(chunk)
                 on_bytes(have_bytes)
-                if bytes_per_s:  # the sender is slowed down by what is left unread
-                    due_s = max(due_s, time.monotonic() - 1) + len(chunk) / bytes_per_s
-                    time.sleep(max(0.0, due_s - time.monotonic()))
             file.flush()
             os.fsync(file.fileno())

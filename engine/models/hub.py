@@ -17,6 +17,7 @@ from engine.core.plans import Span
 from engine.core.sentences import Sentence
 from engine.localapi.schema import Progress
 from engine.models.download import download, part_bytes
+from engine.models.hub_client import take_turns
 from engine.models.hub_listing import (
     Listing,
     RemoteFile,
@@ -55,7 +56,9 @@ _log = logging.getLogger(__name__)
 OnProgress = Callable[[Progress], None]
 
 
-def resolve_hub(source: str, models_dir: Path, on_progress: OnProgress) -> ModelFiles:
+def resolve_hub(
+    source: str, models_dir: Path, on_progress: OnProgress, limits: FetchLimits = NO_LIMITS
+) -> ModelFiles:
     """Find a repository and fetch its small files; its identity needs none of the weights.
 
     Without a network, what an earlier call noted, or what the Hub's cache holds, is used.
@@ -73,6 +76,7 @@ def resolve_hub(source: str, models_dir: Path, on_progress: OnProgress) -> Model
             f"{source!r} is neither a folder here nor a model's name on the Hub (owner/name)."
         ) from error
     on_progress(Progress.of(Sentence("Looking up {model}", model=source), 0, 0))
+    take_turns(limits.take)
     with writing(Path(constants.HF_HUB_CACHE)), writing(models_dir):
         listing = find_listing(source, models_dir)
         _check_formats(listing)
@@ -108,6 +112,7 @@ def fetch_hub_weights(
     listing = noted_listing(files.source, models_dir)
     if listing is None or listing.commit != files.revision:
         listing = cached_listing(files.source, files.revision or "")
+    take_turns(limits.take)
     hash_cache = HashCache(models_dir / HASHES)
     wanted = weight_files(files.directory, span)
     with writing(Path(constants.HF_HUB_CACHE)), writing(models_dir):
@@ -131,7 +136,7 @@ def fetch_hub_weights(
 
             if file.sha256 is not None:
                 with locked(models_dir / "hub" / f"{file.sha256}.lock"):
-                    _fetch_blob(listing, name, file, hash_cache, on_bytes, limits.bytes_per_s)
+                    _fetch_blob(listing, name, file, hash_cache, on_bytes)
             with hub_errors(files.source):
                 # Links the blob that is there now into the commit's directory.
                 hf_hub_download(files.source, name, revision=listing.commit)
@@ -234,7 +239,6 @@ def _fetch_blob(
     file: RemoteFile,
     hash_cache: HashCache,
     on_bytes: Callable[[int], None],
-    bytes_per_s: float,
 ) -> None:
     assert file.sha256 is not None
     blob = storage(listing.repo) / "blobs" / file.sha256
@@ -251,7 +255,6 @@ def _fetch_blob(
             size_bytes=file.size_bytes,
             sha256=file.sha256,
             on_bytes=on_bytes,
-            bytes_per_s=bytes_per_s,
         )
     hash_cache.remember(blob, file.sha256)
     _aside(blob).unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Prepare a model in a child process, so that the agent never waits for a disk or a network.
 
 The child prints JSON lines: `{"progress": …}` as often as it likes, then one `{"ready": …}` or
-`{"error": {"code", "message"}}`.
+`{"error": {"code", "message"}}`. With `--turns` it also prints `{"took": BYTES}` as it downloads, and
+waits each time for a line on standard input: how many bytes may come before it asks again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,12 +29,12 @@ from engine.core.plans import Span
 from engine.localapi.schema import Progress
 from engine.models.layout import Dtype, ModelFiles
 from engine.models.storage import NO_LIMITS, FetchLimits
+from engine.models.turns import Turns
+from engine.models.way_out import environment
 
 _log = logging.getLogger(__name__)
 
 _PROGRESS_EVERY_S = 0.1
-_PROXY_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-"""Read by the Hub's client and by pip alike."""
 _MAX_LINE_BYTES = 1 << 20
 _KEPT_LOG_BYTES = 4096
 
@@ -47,10 +48,12 @@ async def prepare(
     *,
     verify: bool = False,
     limits: FetchLimits = NO_LIMITS,
+    take: Callable[[int], Awaitable[int]] | None = None,
 ) -> ModelFiles:
     """Resolve a model, and fetch the weights of `span` (None: no weights), in a child process.
 
-    Cancelling kills the child; what it had fetched of a file is used by the next call.
+    Cancelling kills the child; what it had fetched of a file is used by the next call. `take` waits
+    for the turn of so many bytes on the line, and says how many may come before it is asked again.
 
     Raises:
         EngineError: What `resolve` and `fetch_weights` raise, or a `ModelError` if the child died.
@@ -61,16 +64,18 @@ async def prepare(
         arguments += ["--blocks", f"{span.start}:{span.end}"]
     if verify:
         arguments.append("--verify")
-    arguments += ["--limits", json.dumps(dataclasses.asdict(limits))]
+    arguments += ["--limits", json.dumps(_limits_to_json(limits))]
+    if take is not None:
+        arguments.append("--turns")
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "engine.models.prepare", *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.DEVNULL if take is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         limit=_MAX_LINE_BYTES,
         env=os.environ
         | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        | (dict.fromkeys(_PROXY_VARIABLES, limits.proxy) if limits.proxy else {}),
+        | await asyncio.to_thread(environment, limits.proxy, limits.ca_file, models_dir),
     )
     assert child.stdout is not None
     assert child.stderr is not None
@@ -79,7 +84,14 @@ async def prepare(
         answer: dict[str, Any] = {}
         async for line in child.stdout:
             message = _parse(line)
-            if "progress" in message:
+            if "took" in message:
+                assert take is not None, "nobody told it to ask"
+                assert child.stdin is not None
+                granted_bytes = await take(int(message["took"]))
+                with contextlib.suppress(ConnectionError):  # it has died, and `wait` says so
+                    child.stdin.write(b"%d\n" % granted_bytes)
+                    await child.stdin.drain()
+            elif "progress" in message:
                 with contextlib.suppress(ValidationError):
                     on_progress(Progress.model_validate(message["progress"]))
             else:
@@ -140,6 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dtype", required=True, choices=get_args(Dtype))
     parser.add_argument("--blocks", type=_span, help="fetch the weights of blocks A:B")
     parser.add_argument("--limits", type=_limits, default=FetchLimits())
+    parser.add_argument("--turns", action="store_true", help="take turns, see above")
     parser.add_argument("--verify", action="store_true", help="hash all files again")
     parser.add_argument("--parent", type=int, help="end when this process ends")
     options = parser.parse_args(arguments)
@@ -148,6 +161,9 @@ def main(arguments: list[str] | None = None) -> int:
     # Whatever libraries print must not come between our lines.
     with _own_stdout() as print_line:
         try:
+            if options.turns:
+                turns = Turns(lambda num_bytes: _ask(print_line, num_bytes))
+                options.limits = dataclasses.replace(options.limits, take=turns.take)
             files = _prepare(options, _throttled(print_line))
         except EngineError as error:
             print_line({"error": {"code": error.code, "message": str(error)}})
@@ -201,6 +217,17 @@ def _own_stdout() -> Iterator[Callable[[dict[str, Any]], None]]:
             lines.flush()
 
         yield print_line
+
+
+def _ask(print_line: Callable[[dict[str, Any]], None], num_bytes: int) -> int:
+    print_line({"took": num_bytes})
+    return int(sys.stdin.readline() or 0)
+
+
+def _limits_to_json(limits: FetchLimits) -> dict[str, Any]:
+    values = {field.name: getattr(limits, field.name) for field in dataclasses.fields(limits)}
+    del values["take"]  # which is the child's own affair
+    return values
 
 
 def _limits(text: str) -> FetchLimits:

@@ -68,7 +68,7 @@ def resolve(
         raise ModelNotFound(f"There is no folder {source}; correct the path.")
     from engine.models.hub import resolve_hub  # its client takes long to import
 
-    return resolve_hub(source, models_dir, on_progress)
+    return resolve_hub(source, models_dir, on_progress, limits)
 
 
 def fetch_weights(

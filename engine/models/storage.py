@@ -14,13 +14,13 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from engine.config import Config
 from engine.core.errors import DiskFull, ModelCorrupt, ModelError
 from engine.core.whole_file import write_whole
+from engine.models.turns import Take, at_once
 
 MANIFEST = "shoal-manifest.json"
 """In every folder of a model that Shoal has made."""
-_MARGIN_BYTES = 64 << 20
+MARGIN_BYTES = 64 << 20
 """Left free for everybody else."""
 _CHUNK_BYTES = 4 << 20
 _MAX_HEADER_BYTES = 100 << 20
@@ -31,25 +31,16 @@ _MAX_HEADER_BYTES = 100 << 20
 class FetchLimits:
     """What fetching a model may take."""
 
-    disk_free_bytes: int = _MARGIN_BYTES
+    disk_free_bytes: int = MARGIN_BYTES
     """So much of the disk stays free."""
     models_bytes: int = 0
     """All models together have no more; 0: no limit."""
-    bytes_per_s: float = 0.0
-    """Of the line; 0: no limit."""
     proxy: str = ""
     """Empty: what the environment says."""
-
-    @classmethod
-    def of(cls, config: Config) -> FetchLimits:
-        """Those of the settings."""
-        limits = config.limits
-        return cls(
-            max(limits.disk_free_bytes, _MARGIN_BYTES),
-            limits.models_bytes,
-            limits.downlink_bytes_per_s,
-            config.model.proxy,
-        )
+    ca_file: str = ""
+    """Certificates that are trusted beside the system's; empty: none."""
+    take: Take = at_once
+    """Waits for a turn on the line, before more is read."""
 
 
 NO_LIMITS = FetchLimits()

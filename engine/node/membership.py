@@ -25,12 +25,12 @@ from engine.localapi.running import Home
 from engine.localapi.schema import Progress
 from engine.models.layout import ModelFiles
 from engine.models.prepare import prepare
-from engine.models.storage import FetchLimits
 from engine.models.tokenizer import ChatTokenizer
 from engine.node.absences import Absences
 from engine.node.balancer import Balancer
 from engine.node.caps import within_limits
 from engine.node.compute import Compute
+from engine.node.fetching import fetch_limits
 from engine.node.fitting import Fitting
 from engine.node.founding import fixed_places
 from engine.node.herald import Herald
@@ -302,9 +302,14 @@ class Membership:
         """Find the model; with a span, have its weights on disk too."""
         self._say(Sentence("Preparing {model}.", model=self.source))
         models_dir = self._home.models_dir_in(self.config.model.folder)
-        limits = FetchLimits.of(self.config)
         files = await prepare(
-            self.source, models_dir, self._compute.dtype_name, span, self.show, limits=limits
+            self.source,
+            models_dir,
+            self._compute.dtype_name,
+            span,
+            self.show,
+            limits=await asyncio.to_thread(fetch_limits, self.config),
+            take=self._line.download,
         )
         if self.invite is not None and files.spec.model_id != self.invite.model_id:
             raise ModelCorrupt(

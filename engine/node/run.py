@@ -34,9 +34,9 @@ from engine.localapi.running import Home, process_start
 from engine.localapi.schema import ReadyFile
 from engine.localapi.token import ensure_token
 from engine.models.prepare import prepare
-from engine.models.storage import FetchLimits
 from engine.node import compute, founding
 from engine.node.compute import Compute
+from engine.node.fetching import fetch_limits
 from engine.node.household import Household
 from engine.node.local_stages import LocalStages
 from engine.node.meter import Meter
@@ -204,7 +204,8 @@ async def _cut(
         machine.dtype_name,
         None,
         node.show_progress,
-        limits=FetchLimits.of(options.config),
+        limits=await asyncio.to_thread(fetch_limits, options.config),
+        take=node.line.download,
     )
     try:
         spans = even_spans(files.spec.num_hidden_layers, options.stages)

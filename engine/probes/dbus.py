@@ -36,9 +36,12 @@ class Bus:
         answer = self._ask(Properties(address).get(name))
         return None if answer is None else answer[0][1]  # a variant: its signature and its value
 
-    def call(self, service: str, path: str, interface: str, method: str) -> Any:
-        """What a method without arguments returns first."""
-        answer = self._ask(new_method_call(DBusAddress(path, service, interface), method))
+    def call(
+        self, service: str, path: str, interface: str, method: str, *text_arguments: str
+    ) -> Any:
+        """What a method returns first."""
+        address, signature = DBusAddress(path, service, interface), "s" * len(text_arguments)
+        answer = self._ask(new_method_call(address, method, signature or None, text_arguments))
         return answer[0] if answer else None
 
     def close(self) -> None:

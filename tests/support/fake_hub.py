@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class FakeHub:
         stalled: Set once a transfer hangs because of `stall_once_after`.
     """
 
-    def __init__(self, **repositories: Path) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, **repositories: Path) -> None:
         self.repositories: dict[str, Repository] = {}
         for name, directory in repositories.items():
             self.add(f"shoal/{name}", directory)
@@ -61,7 +62,10 @@ class FakeHub:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
     def add(self, repo: str, directory: Path) -> Repository:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from PySide6.QtNetwork import QNetworkProxy
 from pytestqt.qtbot import QtBot
 
 from app.chat_messages import (
@@ -137,6 +138,17 @@ def test_link_tells_the_state_holds_the_lease_and_hears_changes(
     assert engine.call("/fake")["leases"] == 1
     engine.call("/fake", {"status": {"state": "serving", "sessions": 1}})
     assert heard.wait(StatusArrived, 2).status.state == "serving"
+
+
+def test_link_to_this_computer_passes_no_proxy(heard: Heard, engine: Engine) -> None:
+    nobody = QNetworkProxy(QNetworkProxy.ProxyType.HttpProxy, "127.0.0.1", 1)
+    before = QNetworkProxy.applicationProxy()
+    QNetworkProxy.setApplicationProxy(nobody)
+    try:
+        heard.link.open(engine.ready)
+        assert heard.wait(StatusArrived).status.state == "idle"
+    finally:
+        QNetworkProxy.setApplicationProxy(before)
 
 
 def test_closed_link_gives_the_lease_back(heard: Heard, engine: Engine) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from engine.core.plans import Span
 from engine.localapi.schema import Progress
 from engine.models.layout import ModelFiles
 from engine.models.prepare import prepare
+from engine.models.storage import FetchLimits
 from engine.models.weights import load_tensors
 from tests.support.fake_hub import FakeHub, Repository
 from tests.support.tiny_models import save_tiny
@@ -47,7 +49,7 @@ def repository(hub: FakeHub) -> Repository:
     return hub.repositories[REPO]
 
 
-async def get(tmp_path: Path, span: Span | None = None, **options: bool) -> ModelFiles:
+async def get(tmp_path: Path, span: Span | None = None, **options: Any) -> ModelFiles:
     return await prepare(REPO, tmp_path / "models", "float32", span, lambda _: None, **options)
 
 
@@ -289,6 +291,53 @@ async def test_too_little_disk_is_said_before_downloading(
     with pytest.raises(DiskFull, match="free some space"):
         await get(tmp_path, Span(0, 1))
     assert name not in hub.sent_bytes
+
+
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [
+        (FetchLimits(models_bytes=1000), r"more, but models have \d+ MB of the 0 MB .*delete one"),
+        (FetchLimits(disk_free_bytes=1 << 60), r"where only 0 MB can be used.*disk_free_bytes"),
+    ],
+    ids=["cap", "floor"],
+)
+async def test_what_the_persons_limits_forbid_is_refused_with_numbers_before_a_byte_of_weights(
+    hub: FakeHub, tmp_path: Path, limits: FetchLimits, says: str
+) -> None:
+    with pytest.raises(DiskFull, match=says):
+        await get(tmp_path, Span(0, 4), limits=limits)
+    assert not any(name.endswith(".safetensors") for name in hub.sent_bytes)
+
+
+async def test_all_that_comes_takes_turns_on_the_line(hub: FakeHub, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def take(num_bytes: int) -> int:
+        asked.append(num_bytes)
+        return 1000
+
+    await get(tmp_path, Span(0, 4), take=take)
+    sent_bytes = sum(hub.sent_bytes.values())
+    # The listing comes on top; what came after the last question does not.
+    assert sent_bytes - 1000 <= sum(asked) <= sent_bytes + 10_000
+    assert len(asked) > 10
+
+
+async def test_download_waits_for_its_turn_and_nothing_is_read_meanwhile(
+    hub: FakeHub, repository: Repository, tmp_path: Path
+) -> None:
+    turn, asked = asyncio.Event(), asyncio.Event()
+
+    async def take(num_bytes: int) -> int:
+        asked.set()
+        await turn.wait()
+        return 1 << 30
+
+    getting = asyncio.create_task(get(tmp_path, Span(0, 4), take=take))
+    await asked.wait()
+    assert not getting.done()
+    turn.set()
+    assert (await getting).spec.num_hidden_layers == 4
 
 
 async def test_disk_that_fills_up_leaves_no_part_behind(

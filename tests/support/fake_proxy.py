@@ -1,0 +1,131 @@
+"""A proxy on loopback for whom every name leads to one server, and certificates for such names."""
+
+from __future__ import annotations
+
+import ipaddress
+import select
+import socket
+import socketserver
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+class FakeProxy:
+    """Passes every connection on to `port` of this machine; use as a context manager.
+
+    Attributes:
+        url: For proxy settings.
+        hosts: The names that were asked for.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.hosts: list[str] = []
+        proxy = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                proxy._pass_on(self.request, port)
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _pass_on(self, client: socket.socket, port: int) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = client.recv(65536)
+            if not more:
+                return
+            head += more
+        method, target, _ = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
+        is_tunnel = method == "CONNECT"
+        host = target.rpartition(":")[0] if is_tunnel else urlsplit(target).hostname
+        self.hosts.append(host or "")
+        with socket.create_connection(("127.0.0.1", port)) as server:
+            if is_tunnel:
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            else:
+                server.sendall(head)
+            other = {client: server, server: client}
+            while True:
+                for ready in select.select(list(other), [], [], 60)[0]:
+                    try:
+                        data = ready.recv(65536)
+                        other[ready].sendall(data)
+                    except OSError:
+                        return
+                    if not data:
+                        return
+
+
+def certificate_for(*names: str, folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """(A PEM file of a certificate that nobody's system trusts, a server's context with it)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Shoal's tests")])
+    now = datetime.now(UTC)
+    public = key.public_key()
+    usage = dict.fromkeys(
+        (
+            "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+            "crl_sign", "encipher_only", "decipher_only",
+        ),
+        False,
+    )  # fmt: skip
+    alternatives = [
+        x509.IPAddress(ipaddress.ip_address(one)) if one[0].isdecimal() else x509.DNSName(one)
+        for one in names
+    ]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(
+            x509.KeyUsage(digital_signature=True, key_cert_sign=True, **usage), critical=True
+        )
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "certificate.pem"
+    file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    key_file = folder / "key.pem"
+    key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file, key_file)
+    return file, context
