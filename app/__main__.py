@@ -8,6 +8,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from app.needs import what_is_missing
 from engine.localapi.running import Home
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "invite", nargs="?", metavar="INVITE", help="shoal://… or a .shoal file: offer to join"
     )
     options = parser.parse_args(own)
-    invite = "" if options.invite is None else _invite(options.invite)
+    invite = "" if options.invite is None else read_invite(options.invite)
     if invite is None:
         return _fail(
             f"{options.invite[:200]} is neither an invite (shoal://…) nor a .shoal file.", 2
@@ -67,17 +69,24 @@ def _own_engine(*, asks_first: bool) -> list[str]:
     return [*command, "--await-setup"] if asks_first else command
 
 
-def _invite(text_or_file: str) -> str | None:
+def read_invite(text_or_file: str) -> str | None:
     """The invite itself; None if it is none."""
     text = text_or_file.strip()
     if not text.startswith("shoal://"):
         try:
-            with Path(text_or_file).open("rb") as file:
+            with _path(text_or_file).open("rb") as file:
                 text = file.read(LONGEST_INVITE).decode().strip()
         except (OSError, UnicodeDecodeError, ValueError):
             return None
     is_one_line = len(text.split()) == 1 and len(text) <= LONGEST_INVITE
     return text if text.startswith("shoal://") and is_one_line else None
+
+
+def _path(text: str) -> Path:
+    """Of a file; desktops may name it as a URL."""
+    if text.startswith("file://"):
+        return Path(url2pathname(urlsplit(text).path))
+    return Path(text)
 
 
 def _fail(problem: str, code: int = 1) -> int:

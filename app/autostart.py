@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import configparser
 import os
-import shlex
 import sys
 from pathlib import Path
+
+from app.desktop_entries import entry_text
 
 ENTRY = "shoal.desktop"
 WINDOWS_RUN_KEY = r"Software\Microsoft\Windows\CurrentVersion\Run"
@@ -63,18 +64,8 @@ def _turn_entry(*, on: bool) -> None:
         file.unlink(missing_ok=True)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    command = shlex.join([sys.executable, "-m", "app"]).replace("%", "%%")
-    file.write_text(
-        "[Desktop Entry]\n"
-        "Type=Application\n"
-        "Name=Shoal\n"
-        "Comment=Runs large language models together\n"
-        f"Exec={command}\n"
-        "Icon=shoal\n"
-        "Terminal=false\n"
-        "X-GNOME-Autostart-enabled=true\n",
-        encoding="utf-8",
-    )
+    comment = "Runs large language models together"
+    file.write_text(entry_text(comment, "X-GNOME-Autostart-enabled=true"), encoding="utf-8")
 
 
 def _entry_file() -> Path:

@@ -15,12 +15,14 @@ class AppPart(QWidget):
 
     Signals:
         autostart_wanted: Whether to start at login.
+        invites_wanted: Whether a click on an invite opens Shoal.
         stays_wanted: Whether to go on in the tray without windows.
         theme_wanted: A `Theme`.
         language_wanted: A `Language`.
     """
 
     autostart_wanted = Signal(bool)
+    invites_wanted = Signal(bool)
     stays_wanted = Signal(bool)
     theme_wanted = Signal(object)
     language_wanted = Signal(object)
@@ -28,6 +30,9 @@ class AppPart(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.autostart = QCheckBox(self.tr("Start Shoal when I &log in"))
+        self.invites = QCheckBox(
+            self.tr("Open &invites with Shoal: shoal:// links and .shoal files")
+        )
         self.stays = QCheckBox(self.tr("Go on in the &tray when all windows are closed"))
         self.theme = QComboBox()
         self.theme.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -56,8 +61,9 @@ class AppPart(QWidget):
             grid.addWidget(label, at, 0)
             grid.addWidget(editor, at, 1)
         grid.setColumnStretch(2, 1)
-        stack(self, self.autostart, self.stays, grid, self.note)
+        stack(self, self.autostart, self.invites, self.stays, grid, self.note)
         self.autostart.clicked.connect(self.autostart_wanted)
+        self.invites.clicked.connect(self.invites_wanted)
         self.stays.clicked.connect(self.stays_wanted)
         self.theme.activated.connect(
             lambda: self.theme_wanted.emit(Theme(self.theme.currentData()))
@@ -67,9 +73,17 @@ class AppPart(QWidget):
         )
 
     def show_choices(
-        self, *, autostart: bool | None, stays: bool, theme: Theme, language: Language
+        self,
+        *,
+        autostart: bool | None,
+        invites: bool | None,
+        stays: bool,
+        theme: Theme,
+        language: Language,
     ) -> None:
-        """Show what holds; `autostart` is None where this system has no place for it."""
+        """Show what holds; the first two are None where this system has no place for them."""
+        self.invites.setVisible(invites is not None)
+        self.invites.setChecked(bool(invites))
         self.autostart.setVisible(autostart is not None)
         self.autostart.setChecked(bool(autostart))
         self.stays.setChecked(stays)

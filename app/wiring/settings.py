@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QLocale, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
-from app import autostart
+from app import autostart, invite_links
 from app.engine_link.setup import SetupLink
 from app.language import code_of, texts_of
 from app.settings import Language, Settings, Theme
@@ -76,6 +76,7 @@ class SettingsWiring(QObject):
         window.preview_wanted.connect(self._link.preview)
         window.swarm.change_wanted.connect(self._change_swarm)
         window.app.autostart_wanted.connect(self._turn_autostart)
+        window.app.invites_wanted.connect(self._turn_invites)
         window.app.stays_wanted.connect(
             lambda stays: self._settings.keep_stays_in_tray(stays=stays)
         )
@@ -117,6 +118,7 @@ class SettingsWiring(QObject):
         assert self.window is not None
         self.window.app.show_choices(
             autostart=autostart.is_on() if autostart.is_supported() else None,
+            invites=invite_links.is_on() if invite_links.is_supported() else None,
             stays=self._settings.stays_in_tray,
             theme=self._settings.theme,
             language=self._settings.language,
@@ -137,6 +139,17 @@ class SettingsWiring(QObject):
         except OSError as error:
             self._link.refuse(
                 self.tr("The entry for the login cannot be changed ({reason}).").format(
+                    reason=error.strerror
+                )
+            )
+        self._show_own()
+
+    def _turn_invites(self, on: bool) -> None:
+        try:
+            invite_links.turn(on=on)
+        except OSError as error:
+            self._link.refuse(
+                self.tr("What opens invites cannot be changed ({reason}).").format(
                     reason=error.strerror
                 )
             )

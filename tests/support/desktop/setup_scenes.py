@@ -111,7 +111,7 @@ def settings_windows(
     window.api.show_token_file(Path("/home/ada/.local/share/shoal/api-token"))
     window.api.show_view(settings_view(state.setup, state.status, tr))
     window.app.show_choices(
-        autostart=False, stays=True, theme=Theme.SYSTEM, language=Language.SYSTEM
+        autostart=False, invites=True, stays=True, theme=Theme.SYSTEM, language=Language.SYSTEM
     )
     window.bring_up()
     for page, name in enumerate(PAGES):
