@@ -145,6 +145,10 @@ def _limits(tr: Tr) -> tuple[Row, ...]:
             "stage.max_blocks", Kind.NUMBER, tr("Blocks"), most=10_000,
             zero=tr("as many as fit"),
         ),
+        Row(
+            "stage.threads", Kind.NUMBER, tr("Processor threads"), most=1024,
+            zero=tr("one for each core"),
+        ),
         Row("stage.enabled", Kind.SWITCH, tr("Hold blocks; without, you only use the swarm")),
         Row("stage.rebalance", Kind.SWITCH, tr("Move to blocks that the swarm needs more")),
         Row("swarm.relay_for_others", Kind.SWITCH, tr("Relay for computers that nobody can reach")),
@@ -181,6 +185,12 @@ def _rules(tr: Tr) -> tuple[Row, ...]:
             unit=" °C", most=120, zero=tr("never"), is_whole=False,
         ),
         Row(
+            "guest.gpu_max_w", Kind.NUMBER, tr("Let the GPU draw at most"),
+            tr("By pauses between steps; the driver's own limit, which slows down other programs, "
+               "too, stays as it is."),
+            unit=" W", most=10_000, zero=tr("what its driver allows"), is_whole=False,
+        ),
+        Row(
             "guest.quiet_s", Kind.NUMBER, tr("Come back after so much quiet"),
             unit=" s", most=86_400, is_whole=False,
         ),
@@ -207,7 +217,12 @@ def _models(setup: Setup, tr: Tr) -> tuple[Row, ...]:
         ),
         Row(
             "model.proxy", Kind.TEXT, tr("Proxy for downloads"),
-            tr("Such as http://proxy:3128. Empty: as the system says."),
+            tr("Such as http://proxy:3128. Empty: as the system says. What goes between the swarm's "
+               "computers passes no proxy."),
+        ),
+        Row(
+            "model.ca_file", Kind.TEXT, tr("Certificates for downloads"),
+            tr("A PEM file to trust besides the system's, such as your company's. Empty: none."),
         ),
     )  # fmt: skip
 

@@ -36,8 +36,12 @@ class ModelConfig(_Branch):
     """`starter`, a local directory, or a Hub id."""
     folder: str = ""
     """Where models are kept; empty: the usual place. `SHOAL_MODELS` comes first."""
-    proxy: str = Field(default="", pattern=r"^((https?|socks5h?)://\S+)?$")
-    """For downloads, such as `http://proxy:3128`; empty: what the environment says."""
+    proxy: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """For downloads, such as `http://proxy:3128`; empty: what the environment says, else the desktop.
+    What goes between peers passes no proxy."""
+    ca_file: str = ""
+    """Certificates (PEM) that downloads trust beside the system's, such as those of a proxy that looks
+    into them."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """`auto`: float32 on a CPU, bfloat16 on CUDA."""
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:[0-9]+)?|GPU-[0-9a-fA-F-]+)$")
@@ -160,6 +164,9 @@ class GuestConfig(_Branch):
     """The stage yields when less GPU memory than this is free; 0: never."""
     gpu_max_c: float = Field(default=90.0, ge=0, le=120)
     """The stage lets a GPU cool down that is hotter; 0: never."""
+    gpu_max_w: float = Field(default=0.0, ge=0, le=10000)
+    """The stage computes with pauses, so that the GPU draws no more watts than this on average; 0: as
+    much as its driver lets it. The driver's own limit stays as it is."""
     quiet_s: float = Field(default=60.0, ge=0, le=86400)
     """How long a reason to yield must be gone before the stage runs again."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.config import GuestConfig
+from engine.policy.power import work_share
 from engine.policy.readings import Reading
 from engine.policy.yielding import Decision, Memory, decision, step
 from engine.probes.reader import Reader
@@ -42,6 +43,7 @@ class Guest:
         facts: What the node knows now.
         obey: Told each decision; returns when it is carried out.
         wake: Called after the computer has slept, when a GPU may have forgotten its work.
+        pace: Told in which share of the time the stage may compute.
     """
 
     def __init__(
@@ -50,11 +52,14 @@ class Guest:
         facts: Callable[[], Facts],
         obey: Callable[[Decision], Awaitable[None]],
         wake: Callable[[], Awaitable[None]],
+        pace: Callable[[float], None],
     ) -> None:
         self._reader = reader
         self._facts = facts
         self._obey = obey
         self._wake = wake
+        self._pace = pace
+        self._work_share = 1.0
         self._memory = Memory()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="probes")
 
@@ -80,6 +85,9 @@ class Guest:
         facts = self._facts()
         reading = await self._read(facts)
         if reading is not None:
+            power_w = None if reading.gpu is None else reading.gpu.power_w
+            self._work_share = work_share(self._work_share, power_w, facts.rules.gpu_max_w)
+            self._pace(self._work_share)
             self._memory = step(self._memory, reading, facts.rules)
             await self._obey(decision(self._memory, reading))
 

@@ -52,7 +52,8 @@ class Herald:
         """Our announcement while we hold these blocks."""
         cost = self._handler.decode_cost
         if cost.of(1):
-            found = block_times_of(cost.base_s, cost.row_s, span, self._size)
+            share = self._handler.pace.work_share
+            found = block_times_of(cost.base_s / share, cost.row_s / share, span, self._size)
             said_s, found_s = sum(self.block_times), sum(found)
             if steady(said_s, found_s) != said_s:
                 self.block_times = found

@@ -283,11 +283,15 @@ class Node:
         if self._compute.device != "cpu":
             await self._resting.begin_again()
 
+    def _pace(self, work_share: float) -> None:
+        if self._membership.serving is not None:
+            self._membership.serving.handler.pace.work_share = work_share
+
     def _begin_guest(self) -> None:
         if self._config.stage.enabled:
             gpu = None if self._compute.gpu_uuid is None else GpuProbe(self._compute.gpu_uuid)
             reader = Reader(senses(), gpu, self._clock)
-            guest = Guest(reader, self._facts, self._resting.obey, self._wake)
+            guest = Guest(reader, self._facts, self._resting.obey, self._wake, self._pace)
             self._guest = asyncio.create_task(guest.run(), name="guest")
 
     async def _end_guest(self) -> None:

@@ -16,6 +16,8 @@ class GpuReading:
     others_busy_share: float | None
     """The share of the last seconds in which it worked for others."""
     temperature_c: float | None
+    power_w: float | None = None
+    """What it draws, averaged over the last second or so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class GpuProbe:
             ours_bytes=sum(held[pid] for pid in ours) if knows_us else None,
             others_busy_share=self._others_busy_share(handle, ours) if knows_us else None,
             temperature_c=_temperature_c(handle),
+            power_w=_power_w(handle),
         )
 
     def _others_busy_share(self, handle: Any, ours: frozenset[int]) -> float | None:
@@ -101,6 +102,13 @@ def _held_bytes(handle: Any) -> dict[int, int]:
 def _temperature_c(handle: Any) -> float | None:
     try:
         return float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))
+    except pynvml.NVMLError:
+        return None
+
+
+def _power_w(handle: Any) -> float | None:
+    try:
+        return float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000
     except pynvml.NVMLError:
         return None
 

@@ -64,8 +64,10 @@ class PassCost:
 
 @dataclass(slots=True)
 class Pace:
-    """Totals since the stage started, in seconds."""
+    """Totals since the stage started, in seconds, and how fast it may be."""
 
+    work_share: float = 1.0
+    """The share of the time in which passes may run; in the rest of it the device rests."""
     forwards: int = 0
     tokens: int = 0
     reused_tokens: int = 0

@@ -93,6 +93,7 @@ class Passes:
         self._under_way: deque[_Pass] = deque()
         self._again: deque[Work] = deque()
         self._holds_back = False
+        self._rests_until_s = 0.0
         self._wake = asyncio.Event()
 
     def add(self, work: Work) -> None:
@@ -169,7 +170,12 @@ class Passes:
 
     def _begin_passes(self) -> None:
         self._holds_back = False
-        while len(self._under_way) < SLOTS:
+        rests_s = self._rests_until_s - self._clock.monotonic_s()
+        if rests_s > 0:
+            asyncio.get_running_loop().call_later(rests_s, self._wake.set)
+            return
+        # A pass that begins as another ends leaves no time to rest.
+        while len(self._under_way) < (SLOTS if self._pace.work_share == 1 else 1):
             if self._again:
                 # One by one and each alone, in their order, to find the row that is to blame.
                 if self._under_way:
@@ -248,6 +254,7 @@ class Passes:
             return
         result = done.result.result()
         done_s = self._clock.monotonic_s()
+        self._rests_until_s = done_s + result.compute_s * (1 / self._pace.work_share - 1)
         for work in batch:
             if self._session(work) is not None:
                 self._let_go(work.row.session, work.row.position + work.row.count)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from engine.config import StageEmulation
-from engine.core.errors import EngineError
+from engine.core.errors import EngineError, WorkerFailed
 from engine.core.ids import SessionId
 from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
@@ -102,6 +102,11 @@ class Worker:
     def _load(self, message: Message) -> None:
         if message["threads"]:
             torch.set_num_threads(message["threads"])
+        if message["device"].startswith("cuda") and not torch.cuda.is_available():
+            raise WorkerFailed(
+                "The GPU does not answer, perhaps because the computer has slept or its driver has "
+                "changed; restart the computer, or let model.device be cpu."
+            )
         self._stage = Stage(
             Path(message["directory"]),
             ModelSpec(

@@ -147,7 +147,7 @@ class WorkerProcess:
                 *(str(n) for n in (theirs.fileno(), regions.fd, order.region_bytes, os.getpid())),
                 pass_fds=(theirs.fileno(), regions.fd),
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**COMPUTE_ENVIRONMENT, **os.environ, **_only(order.gpu_uuid)},
+                env={**COMPUTE_ENVIRONMENT, **os.environ, **_visible(order)},
             )
         except BaseException as error:
             link.close()
@@ -331,6 +331,8 @@ def _sampled(entry: Any) -> Sampled:
     )
 
 
-def _only(gpu_uuid: str | None) -> dict[str, str]:
-    """Hides the other GPUs, on which CUDA might otherwise leave a context."""
-    return {} if gpu_uuid is None else {"CUDA_VISIBLE_DEVICES": gpu_uuid}
+def _visible(order: LoadOrder) -> dict[str, str]:
+    """Hides GPUs that the worker shall not use, on which CUDA might otherwise leave a context."""
+    if order.device == "cpu":
+        return {"CUDA_VISIBLE_DEVICES": ""}
+    return {} if order.gpu_uuid is None else {"CUDA_VISIBLE_DEVICES": order.gpu_uuid}

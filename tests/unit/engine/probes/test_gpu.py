@@ -63,6 +63,7 @@ class Driver:
             "nvmlDeviceGetGraphicsRunningProcesses": lambda handle: [],
             "nvmlDeviceGetProcessUtilization": utilization,
             "nvmlDeviceGetTemperature": lambda handle, sensor: 71,
+            "nvmlDeviceGetPowerUsage": lambda handle: 215_500,
         }.items():
             monkeypatch.setattr(pynvml, name, function)
 
@@ -82,6 +83,7 @@ def test_our_own_work_is_not_taken_for_that_of_others(driver):
     seen = probe.read(worker_pid=ours)
     assert seen is not None
     assert (seen.free_bytes, seen.ours_bytes, seen.temperature_c) == (5 << 30, 2 << 30, 71.0)
+    assert seen.power_w == 215.5
     assert seen.others_busy_share == pytest.approx(0.3)
     # Samples are counted once; a GPU on which nothing was done since is quiet.
     assert probe.read(worker_pid=ours).others_busy_share == 0.0
