@@ -200,6 +200,10 @@
         <translation>; die ersten {n}:</translation>
     </message>
     <message>
+        <source>A PEM file to trust besides the system's, such as your company's. Empty: none.</source>
+        <translation>Eine PEM-Datei, der zusätzlich zu denen des Systems vertraut wird, etwa die deiner Firma. Leer: keine.</translation>
+    </message>
+    <message>
         <source>A chat on this computer alone would get about {rate} tokens a second.</source>
         <translation>Ein Chat allein auf diesem Computer käme auf etwa {rate} Token pro Sekunde.</translation>
     </message>
@@ -340,6 +344,10 @@
         <translation>Inzwischen muss im Schwarm niemand mehr wechseln.</translation>
     </message>
     <message>
+        <source>By pauses between steps; the driver's own limit, which slows down other programs, too, stays as it is.</source>
+        <translation>Durch Pausen zwischen den Schritten; die Grenze des Treibers selbst, die auch andere Programme bremst, bleibt, wie sie ist.</translation>
+    </message>
+    <message>
         <source>Ca&amp;ncel the batch</source>
         <translation>Stapel &amp;abbrechen</translation>
     </message>
@@ -362,6 +370,10 @@
     <message>
         <source>Cancelled</source>
         <translation>Abgebrochen</translation>
+    </message>
+    <message>
+        <source>Certificates for downloads</source>
+        <translation>Zertifikate für Downloads</translation>
     </message>
     <message>
         <source>Change &amp;swarm</source>
@@ -808,6 +820,10 @@
         <translation>GPU abkühlen lassen über</translation>
     </message>
     <message>
+        <source>Let the GPU draw at most</source>
+        <translation>Die GPU höchstens aufnehmen lassen</translation>
+    </message>
+    <message>
         <source>Let the answer go on (Ctrl+G)</source>
         <translation>Die Antwort weitergehen lassen (Strg+G)</translation>
     </message>
@@ -1080,6 +1096,10 @@
         <translation>&amp;Dashboard öffnen</translation>
     </message>
     <message>
+        <source>Open &amp;invites with Shoal: shoal:// links and .shoal files</source>
+        <translation>&amp;Einladungen mit Shoal öffnen: Links mit shoal:// und .shoal-Dateien</translation>
+    </message>
+    <message>
         <source>Open Shoal to choose how it begins.</source>
         <translation>Öffne Shoal, um zu wählen, wie es beginnt.</translation>
     </message>
@@ -1198,6 +1218,10 @@
     <message>
         <source>Private</source>
         <translation>Privat</translation>
+    </message>
+    <message>
+        <source>Processor threads</source>
+        <translation>Prozessor-Threads</translation>
     </message>
     <message>
         <source>Programs that know OpenAI's API can use this engine.</source>
@@ -1552,8 +1576,8 @@
         <translation>Computer von Fremden halten Teile des Modells; der erste und der letzte von ihnen können deine Nachrichten lesen.</translation>
     </message>
     <message>
-        <source>Such as http://proxy:3128. Empty: as the system says.</source>
-        <translation>Etwa http://proxy:3128. Leer: wie im System.</translation>
+        <source>Such as http://proxy:3128. Empty: as the system says. What goes between the swarm's computers passes no proxy.</source>
+        <translation>Etwa http://proxy:3128. Leer: wie das System es sagt. Was zwischen den Rechnern des Schwarms läuft, geht durch keinen Proxy.</translation>
     </message>
     <message>
         <source>Summarize in one sentence: {text}, with a column's name in braces</source>
@@ -1964,6 +1988,10 @@
         <translation>Was mit der Eingabe nicht stimmt</translation>
     </message>
     <message>
+        <source>What opens invites cannot be changed ({reason}).</source>
+        <translation>Was Einladungen öffnet, lässt sich nicht ändern ({reason}).</translation>
+    </message>
+    <message>
         <source>What others can see: the first and the last computer of a chain can read your text. Use a private swarm, or this computer alone, for anything sensitive.</source>
         <translation>Was andere sehen können: Der erste und der letzte Computer einer Kette können deinen Text lesen. Nimm für alles Vertrauliche einen privaten Schwarm oder nur diesen Computer.</translation>
     </message>
@@ -2264,6 +2292,10 @@
         <translation>auf diesem Computer</translation>
     </message>
     <message>
+        <source>one for each core</source>
+        <translation>einer je Kern</translation>
+    </message>
+    <message>
         <source>private</source>
         <translation>privat</translation>
     </message>
@@ -2366,6 +2398,10 @@
     <message>
         <source>used</source>
         <translation>genutzt</translation>
+    </message>
+    <message>
+        <source>what its driver allows</source>
+        <translation>was ihr Treiber erlaubt</translation>
     </message>
     <message>
         <source>without the first message|without the first {n} messages</source>

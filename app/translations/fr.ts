@@ -200,6 +200,10 @@
         <translation> ; les {n} premières :</translation>
     </message>
     <message>
+        <source>A PEM file to trust besides the system's, such as your company's. Empty: none.</source>
+        <translation>Un fichier PEM de confiance en plus de ceux du système, comme celui de votre entreprise. Vide : aucun.</translation>
+    </message>
+    <message>
         <source>A chat on this computer alone would get about {rate} tokens a second.</source>
         <translation>Une discussion sur cet ordinateur seul atteindrait environ {rate} tokens par seconde.</translation>
     </message>
@@ -340,6 +344,10 @@
         <translation>Désormais, l’essaim n’a besoin d’aucun déplacement.</translation>
     </message>
     <message>
+        <source>By pauses between steps; the driver's own limit, which slows down other programs, too, stays as it is.</source>
+        <translation>Par des pauses entre les étapes ; la limite propre du pilote, qui ralentit aussi les autres programmes, reste telle quelle.</translation>
+    </message>
+    <message>
         <source>Ca&amp;ncel the batch</source>
         <translation>&amp;Annuler le lot</translation>
     </message>
@@ -362,6 +370,10 @@
     <message>
         <source>Cancelled</source>
         <translation>Annulé</translation>
+    </message>
+    <message>
+        <source>Certificates for downloads</source>
+        <translation>Certificats pour les téléchargements</translation>
     </message>
     <message>
         <source>Change &amp;swarm</source>
@@ -808,6 +820,10 @@
         <translation>Laisser refroidir le GPU au-dessus de</translation>
     </message>
     <message>
+        <source>Let the GPU draw at most</source>
+        <translation>Laisser le GPU consommer au plus</translation>
+    </message>
+    <message>
         <source>Let the answer go on (Ctrl+G)</source>
         <translation>Laisser la réponse continuer (Ctrl+G)</translation>
     </message>
@@ -1080,6 +1096,10 @@
         <translation>Ouvrir le tableau de &amp;bord</translation>
     </message>
     <message>
+        <source>Open &amp;invites with Shoal: shoal:// links and .shoal files</source>
+        <translation>Ouvrir les &amp;invitations avec Shoal : liens shoal:// et fichiers .shoal</translation>
+    </message>
+    <message>
         <source>Open Shoal to choose how it begins.</source>
         <translation>Ouvrez Shoal pour choisir comment il commence.</translation>
     </message>
@@ -1198,6 +1218,10 @@
     <message>
         <source>Private</source>
         <translation>Privé</translation>
+    </message>
+    <message>
+        <source>Processor threads</source>
+        <translation>Fils du processeur</translation>
     </message>
     <message>
         <source>Programs that know OpenAI's API can use this engine.</source>
@@ -1552,8 +1576,8 @@
         <translation>Les ordinateurs d’inconnus hébergent des parties du modèle ; le premier et le dernier d’entre eux peuvent lire vos messages.</translation>
     </message>
     <message>
-        <source>Such as http://proxy:3128. Empty: as the system says.</source>
-        <translation>Par exemple http://proxy:3128. Vide : comme le système.</translation>
+        <source>Such as http://proxy:3128. Empty: as the system says. What goes between the swarm's computers passes no proxy.</source>
+        <translation>Par exemple http://proxy:3128. Vide : comme le dit le système. Ce qui passe entre les ordinateurs de l'essaim n'emprunte aucun proxy.</translation>
     </message>
     <message>
         <source>Summarize in one sentence: {text}, with a column's name in braces</source>
@@ -1964,6 +1988,10 @@
         <translation>Ce qui ne va pas dans l’entrée</translation>
     </message>
     <message>
+        <source>What opens invites cannot be changed ({reason}).</source>
+        <translation>Ce qui ouvre les invitations ne peut pas être changé ({reason}).</translation>
+    </message>
+    <message>
         <source>What others can see: the first and the last computer of a chain can read your text. Use a private swarm, or this computer alone, for anything sensitive.</source>
         <translation>Ce que les autres peuvent voir : le premier et le dernier ordinateur d’une chaîne peuvent lire votre texte. Pour tout ce qui est sensible, utilisez un essaim privé, ou cet ordinateur seul.</translation>
     </message>
@@ -2264,6 +2292,10 @@
         <translation>sur cet ordinateur</translation>
     </message>
     <message>
+        <source>one for each core</source>
+        <translation>un par cœur</translation>
+    </message>
+    <message>
         <source>private</source>
         <translation>privé</translation>
     </message>
@@ -2366,6 +2398,10 @@
     <message>
         <source>used</source>
         <translation>utilisés</translation>
+    </message>
+    <message>
+        <source>what its driver allows</source>
+        <translation>ce que permet son pilote</translation>
     </message>
     <message>
         <source>without the first message|without the first {n} messages</source>
