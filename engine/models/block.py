@@ -1,7 +1,8 @@
 """Blocks: the weights and the arithmetic of `transformers` decoder layers, over our own cache.
 
 Rows of different sequences lie packed in one [N, D] tensor. Everything but attention treats tokens
-alike and runs on the whole; attention keeps the sequences apart (`engine.models.attention`).
+alike and runs on the whole; attention keeps the sequences apart (`engine.models.attention`, or
+whatever else is handed in as `Attention`).
 
 The layer is built by `transformers` and takes the weights; the pass through it is written out here,
 because that halves the operations of a decode step and packs rows without padding. Parts that it
@@ -11,20 +12,36 @@ would not visit are refused, and tests hold it to the reference in every family.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import rms_norm
 
 from engine.core.errors import ModelCorrupt, ModelError
-from engine.models.attention import PackedRows
 from engine.models.linear import fast_linear
 
 _PARTS = {"self_attn", "mlp", "input_layernorm", "post_attention_layernorm"}
 _ATTENTION_PARTS = {"q_proj", "k_proj", "v_proj", "o_proj"}
 _HEAD_NORMS = {"q_norm", "k_norm"}
 _MLP_PARTS = {"gate_proj", "up_proj", "down_proj", "act_fn"}
+
+
+class Attention(Protocol):
+    """How the tokens of one forward pass see each other and what is cached; for all blocks.
+
+    `engine.models.attention.PackedRows` says what each method does.
+    """
+
+    def rotate_(self, heads: Tensor) -> None:
+        """Turn queries or keys, [N, heads, d], to their positions."""
+        ...
+
+    def attend(
+        self, query: Tensor, new: Tensor, index: int, *, window: int | None, scaling: float
+    ) -> Tensor:
+        """Store the new keys and values of a block, then attend: [N, H * d]."""
+        ...
 
 
 class Block:
@@ -71,7 +88,7 @@ class Block:
         self._up = fast_linear(mlp.up_proj.weight, mlp.up_proj.bias)
         self._down = fast_linear(mlp.down_proj.weight, mlp.down_proj.bias)
 
-    def forward(self, x: Tensor, packed: PackedRows, index: int) -> Tensor:
+    def forward(self, x: Tensor, packed: Attention, index: int) -> Tensor:
         """Run the block on packed rows.
 
         Args:
@@ -86,7 +103,7 @@ class Block:
         y = self._norm_mlp(x)
         return self._down.plus(self._up.times(y, self._gate.silu(y)), x)
 
-    def _attend(self, x: Tensor, packed: PackedRows, index: int) -> Tensor:
+    def _attend(self, x: Tensor, packed: Attention, index: int) -> Tensor:
         N = x.shape[0]
         K = self._kv_heads
         H = K * self._group

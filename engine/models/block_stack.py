@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -14,6 +14,33 @@ from engine.models.attention import PackedRow, PackedRows
 from engine.models.block import Block, fill
 from engine.models.families import family_of, window_tokens
 from engine.models.weights import load_tensors
+
+
+def make_block(config: PretrainedConfig, block: int, tensors: Mapping[str, Tensor]) -> Block:
+    """Build one block.
+
+    Args:
+        config: Of the model it belongs to.
+        block: Its number there.
+        tensors: Named as in the model's files; those of other blocks and of the ends are left out.
+
+    Raises:
+        ModelError: The block has parts that we do not compute.
+        ModelCorrupt: Weights are missing, unknown, or of another shape.
+    """
+    with torch.device("meta"):
+        layer = family_of(config.model_type).part("DecoderLayer")(config, layer_idx=block)
+    prefix = f"model.layers.{block}."
+    fill(
+        layer,
+        {
+            name.removeprefix(prefix): tensor
+            for name, tensor in tensors.items()
+            if name.startswith(prefix)
+        },
+        prefix,
+    )
+    return Block(layer.eval(), window_tokens(config, block))
 
 
 class BlockStack:
@@ -48,20 +75,8 @@ class BlockStack:
         self._rotary = family.part("RotaryEmbedding")(config).to(device)
         self._blocks: list[Block] = []
         for block in range(span.start, span.end):
-            with torch.device("meta"):
-                layer = family.part("DecoderLayer")(config, layer_idx=block)
-            prefix = f"model.layers.{block}."
             tensors = load_tensors(directory, Span(block, block + 1), device, dtype)
-            fill(
-                layer,
-                {
-                    name.removeprefix(prefix): tensor
-                    for name, tensor in tensors.items()
-                    if name.startswith(prefix)
-                },
-                prefix,
-            )
-            self._blocks.append(Block(layer.eval(), window_tokens(config, block)))
+            self._blocks.append(make_block(config, block, tensors))
             progress(block + 1 - span.start, len(span))
 
     def forward(self, x: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:

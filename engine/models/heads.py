@@ -68,13 +68,27 @@ class Ends:
             shared = self._embedding is not None and config.tie_word_embeddings
             self._head = fast_linear(tensors[LM_HEAD], keep_layout=shared)
 
+    @property
+    def embedding(self) -> Tensor:
+        """[V, D]; only where the embeddings are held."""
+        assert self._embedding is not None
+        return self._embedding
+
     def embed(self, ids: Tensor) -> Tensor:
         """[N] ids to [N, D] hidden states; only where the embeddings are held."""
-        assert self._embedding is not None
-        return embedding(ids, self._embedding)
+        return embedding(ids, self.embedding)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[R, D] hidden states to [R, V] logits; only where norm and head are held."""
-        assert self._head is not None
+        return self.read_out(self.normalised(hidden))
+
+    def normalised(self, hidden: Tensor) -> Tensor:
+        """[R, D] hidden states as the head reads them, [R, D]."""
         assert self._norm is not None
-        return self._head(self._norm(hidden))
+        normalised: Tensor = self._norm(hidden)
+        return normalised
+
+    def read_out(self, normalised: Tensor) -> Tensor:
+        """The head alone: [R, D] normalised hidden states to [R, V] logits."""
+        assert self._head is not None
+        return self._head(normalised)

@@ -1,0 +1,128 @@
+"""What a round takes, plain and with a draft: [BB] eq. 5–8 for the pipe, [DC] for the client's link."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.speculation.message_sizes import Mode, down_bytes, up_bytes
+
+
+class Source(StrEnum):
+    """What drafts."""
+
+    OFF = "off"
+    LOOKUP = "lookup"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to make the next round."""
+
+    source: Source = Source.OFF
+    num_tokens: int = 0
+    """N, drafted tokens in a row."""
+    width: int = 1
+    """Alternatives at each place; 1: a chain."""
+    mode: Mode = Mode.SHARED
+    prune_threshold: float = 0.0
+    """τ of the first stage; 0: nothing is pruned."""
+    surviving: float = 1.0
+    """Share of the nodes that pass the first stage at this τ."""
+    remaining: float = 1.0
+    """Share of the accepted tokens that is left at this τ."""
+
+    def __post_init__(self) -> None:
+        chain = self.width == 1 and self.prune_threshold == 0 and self.source is Source.MODEL
+        if self.mode is not Mode.SHARED and not chain:
+            raise ValueError(f"{self.mode} is exact for unpruned chains of a model alone")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is drafted."""
+        return self.source is Source.OFF
+
+    @property
+    def depth(self) -> int:
+        """Places that it guesses in a row: a chain's length, or what a tree's usually is."""
+        if self.width == 1:
+            return self.num_tokens
+        return min(self.num_tokens, 1 + round(math.sqrt(self.num_tokens)))
+
+
+PLAIN = Option()
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Times and rates as measured or announced; replaced whole when one changes."""
+
+    num_stages: int
+    """n."""
+    compute_s: float
+    """t_comp: per stage and plain step of the whole batch."""
+    compute_token_s: float
+    """What each further token of a row adds, per stage and row: (m - 1) t_comp over tokens."""
+    token_bytes: float
+    """D: a token's hidden state, encoded."""
+    bytes_per_s: float
+    """S, of the slowest link between stages."""
+    rtt_s: float
+    """t_rtt, of a transfer between stages."""
+    batch_size: int = 1
+    """B."""
+    client_rtt_s: float = 0.0
+    """From the client to the first stage and back from the last: drafting waits for it."""
+    up_bytes_per_s: float = float("inf")
+    """The client's uplink."""
+    down_bytes_per_s: float = float("inf")
+    vocab_size: int = 0
+    """Of what DSD and DSSD send."""
+    replica_s: float = 0.0
+    """DISCO: a pass of the last stage's replica."""
+    draft_token_s: dict[Source, float] = field(default_factory=dict)
+    """c per level of a chain or tree, by what drafts."""
+
+    @property
+    def plain_s(self) -> float:
+        """A plain step of the batch, eq. 5."""
+        return self.num_stages * (self.compute_s + self._hop_s(1.0))
+
+    def round_s(self, option: Option, all_accepted: float = 0.0) -> float:
+        """A round, eq. 6; the draft's time is a part of it.
+
+        Args:
+            option: What is drafted; a plain one takes `plain_s`.
+            all_accepted: Chance that no token is refused, on which some modes depend.
+        """
+        if option.is_plain:
+            return self.plain_s
+        N = option.num_tokens
+        B = self.batch_size
+        survivors = N * option.surviving  # of the first stage, which computes all
+        compute_s = self.num_stages * self.compute_s + B * self.compute_token_s * (
+            N + (self.num_stages - 1) * survivors
+        )
+        hops_s = self.num_stages * self._hop_s(1 + survivors)
+        return self.draft_s(option) + compute_s + hops_s + self._client_s(option, all_accepted)
+
+    def draft_s(self, option: Option) -> float:
+        """c: a pass of the draft for each place."""
+        return option.depth * self.batch_size * self.draft_token_s.get(option.source, 0.0)
+
+    def _hop_s(self, tokens: float) -> float:
+        return self.rtt_s + self.batch_size * tokens * self.token_bytes / self.bytes_per_s
+
+    def _client_s(self, option: Option, all_accepted: float) -> float:
+        up = up_bytes(option.mode, option.num_tokens, self.vocab_size)
+        refused = 1 - all_accepted
+        down = all_accepted * down_bytes(option.mode, self.vocab_size, rejected=False)
+        down += refused * down_bytes(option.mode, self.vocab_size, rejected=True)
+        replica_s = refused * self.replica_s if option.mode is Mode.DISCO else 0.0
+        return (
+            self.client_rtt_s
+            + replica_s
+            + self.batch_size * (up / self.up_bytes_per_s + down / self.down_bytes_per_s)
+        )

@@ -1,0 +1,133 @@
+"""What rounds have shown: how often drafts are right, and how far times are from the predicted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from engine.speculation.costs import Costs, Option, Source
+from engine.speculation.message_sizes import Mode
+
+_PRIOR: Final = {Source.LOOKUP: 0.3, Source.MODEL: 0.5}
+"""Chance that a drafted token is right before anything is known of the text."""
+_PRIOR_WEIGHT: Final = 3.0
+"""In guesses."""
+_KEPT_PER_TOKEN: Final = 0.985
+"""What a committed token leaves of older guesses' weight: a text may change what it is about."""
+_TREE_GAIN: Final = 1.5
+"""A tree's place is right as if it were guessed so many times instead of once."""
+_TIME_SHARE: Final = 0.25
+"""Of the newest time in the mean."""
+
+
+@dataclass(slots=True)
+class _Guesses:
+    right: float = 0.0
+    made: float = 0.0
+
+
+class Acceptance:
+    """How likely the next place of a draft is right, by source and shape; of one sequence or batch.
+
+    Old guesses fade with every committed token, towards the prior, so that what did not pay is
+    thought of again.
+    """
+
+    def __init__(self) -> None:
+        self._guesses: dict[tuple[Source, bool, bool], _Guesses] = {}
+
+    def note(self, option: Option, guessed: int, right: int) -> None:
+        """Take what became of a draft.
+
+        Args:
+            option: What drafted.
+            guessed: Places in a row that were guessed until one was wrong, that one included.
+            right: Of them the right ones; `guessed` or one less.
+        """
+        guesses = self._guesses.setdefault(_key(option), _Guesses())
+        guesses.made += guessed
+        guesses.right += right
+
+    def fade(self, committed: float) -> None:
+        """Let so many committed tokens pass."""
+        kept = _KEPT_PER_TOKEN**committed
+        for guesses in self._guesses.values():
+            guesses.made *= kept
+            guesses.right *= kept
+
+    def per_place(self, option: Option, deviations: float = 0.0) -> float:
+        """Chance that a place is right when all before it are; below 1.
+
+        Args:
+            option: What drafts.
+            deviations: By how many standard deviations to doubt what was seen.
+        """
+        guesses = self._guesses.get(_key(option), _Guesses())
+        prior = self._prior(option)
+        rate = (guesses.right + _PRIOR_WEIGHT * prior) / (guesses.made + _PRIOR_WEIGHT)
+        doubt = deviations * math.sqrt(rate * (1 - rate) / (guesses.made + _PRIOR_WEIGHT))
+        return min(max(0.0, rate - doubt), 0.98)
+
+    def all_accepted(self, option: Option) -> float:
+        """Chance that the longest path is right to its end."""
+        return self.per_place(option) ** option.depth
+
+    def committed(self, option: Option, deviations: float = 0.0) -> float:
+        """Tokens that a round commits on average (a of [BB] §7), the target's own included."""
+        if option.is_plain:
+            return 1.0
+        rate = self.per_place(option, deviations)
+        accepted = sum(rate**depth for depth in range(1, option.depth + 1))
+        return 1.0 + accepted * option.remaining
+
+    def _prior(self, option: Option) -> float:
+        """From the nearest thing that is known: chains speak for trees, shared noise for the rest."""
+        prior = _PRIOR[option.source]
+        chain = self._guesses.get((option.source, True, True))
+        if chain is not None and chain.made > 0:
+            prior = (chain.right + _PRIOR_WEIGHT * prior) / (chain.made + _PRIOR_WEIGHT)
+        if option.width > 1:
+            return float(1 - (1 - prior) ** _TREE_GAIN)
+        if option.mode is not Mode.SHARED:
+            # Shared noise accepts o / (2 - o) at least where these accept o.
+            return 2 * prior / (1 + prior)
+        return prior
+
+
+class Timing:
+    """Measured over predicted times; shared by all that goes over one route."""
+
+    def __init__(self) -> None:
+        self._ratios: dict[Option, float] = {}
+        self._of_rounds = 1.0
+        """Over all options that draft, for those that were not tried."""
+
+    def knows(self, option: Option) -> bool:
+        """Whether a round of it was ever seen."""
+        return option in self._ratios
+
+    def note(self, option: Option, measured_s: float, predicted_s: float) -> None:
+        """Take the time of one round."""
+        if predicted_s <= 0 or measured_s <= 0:
+            return
+        ratio = measured_s / predicted_s
+        known = self._ratios.get(option)
+        # The first one stands alone; a single late packet must not decide later on.
+        self._ratios[option] = (
+            ratio if known is None else known + _TIME_SHARE * (min(ratio, 2 * known) - known)
+        )
+        if not option.is_plain:
+            self._of_rounds += _TIME_SHARE * (self._ratios[option] - self._of_rounds)
+
+    def expected_s(self, option: Option, costs: Costs, acceptance: Acceptance) -> float:
+        """What a round will take."""
+        sure = 0.0 if option.is_plain else acceptance.all_accepted(option)
+        known = self._ratios.get(option)
+        if known is None:
+            known = 1.0 if option.is_plain else self._of_rounds
+        return costs.round_s(option, sure) * known
+
+
+def _key(option: Option) -> tuple[Source, bool, bool]:
+    return option.source, option.width == 1, option.mode is Mode.SHARED

@@ -1,0 +1,118 @@
+"""The draft's own process: holds its weights and what it knows of each sequence.
+
+Started by `engine.speculation.worker_process` as `python -m engine.speculation.worker PID`; a JSON
+object on each line, asked on standard input and answered on standard output. It is another process
+than the stage's worker, so that one's own chats keep drafting while the stage is paused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.core.errors import EngineError
+from engine.core.lifetime import die_with_parent
+from engine.core.model_spec import ModelSpec
+from engine.core.sampling_params import SamplingParams
+from engine.models.layout import ModelFiles
+from engine.speculation.distilled import load_distilled
+from engine.speculation.draft_model import DraftModel
+from engine.speculation.model_draft import ModelDraft
+
+Message = dict[str, Any]
+
+
+class Drafts:
+    """The sequences that are drafted for."""
+
+    def __init__(self, model: DraftModel) -> None:
+        self._model = model
+        self._sequences: dict[int, tuple[ModelDraft, list[int]]] = {}
+
+    def answer(self, message: Message) -> Message:
+        """Carry out one message."""
+        match message["op"]:
+            case "open":
+                sampling = dict(message["sampling"])
+                sampling["logit_bias"] = tuple(
+                    (int(i), float(b)) for i, b in sampling["logit_bias"]
+                )
+                sampling["stop_token_ids"] = tuple(sampling["stop_token_ids"])
+                draft = ModelDraft(
+                    self._model,
+                    SamplingParams(**sampling),
+                    message["prompt_tokens"],
+                    message["capacity_tokens"],
+                )
+                self._sequences[message["sequence"]] = (draft, [])
+                return {}
+            case "propose":
+                return self._propose(message)
+            case "close":
+                self._sequences.pop(message["sequence"], None)
+                return {}
+            case other:
+                raise AssertionError(f"unknown message {other!r}")
+
+    def _propose(self, message: Message) -> Message:
+        started_s = time.perf_counter()
+        draft, ids = self._sequences[message["sequence"]]
+        ids[message["position"] :] = message["ids"]
+        draft.width = message["width"]
+        tree = draft.propose(ids, message["num_tokens"])
+        draft_s = time.perf_counter() - started_s
+        return {"ids": tree.ids, "parents": tree.parents, "draft_s": draft_s}
+
+
+def load(message: Message) -> DraftModel:
+    """The model that a message of `DraftProcess.start` describes."""
+    if message["threads"]:
+        torch.set_num_threads(message["threads"])
+    dtype, device = getattr(torch, message["dtype"]), torch.device(message["device"])
+    target = _files(message["target"])
+    if message["sibling"] is not None:
+        return DraftModel.sibling(_files(message["sibling"]), target, dtype=dtype, device=device)
+    return load_distilled(Path(message["distilled"]), target, dtype=dtype, device=device)
+
+
+def _files(described: Message) -> ModelFiles:
+    spec = {**described["spec"], "eos_token_ids": tuple(described["spec"]["eos_token_ids"])}
+    return ModelFiles(ModelSpec(**spec), Path(described["directory"]), described["source"])
+
+
+def main() -> None:
+    """Entry of the process."""
+    die_with_parent(int(sys.argv[1]))
+    # Ctrl-C in a terminal reaches the whole group; the agent decides when the worker ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_grad_enabled(False)
+    drafts: Drafts | None = None
+    for line in sys.stdin:
+        answer: Message
+        try:
+            message = json.loads(line)
+            if drafts is None:
+                drafts = Drafts(load(message))
+                answer = {}
+            else:
+                answer = drafts.answer(message)
+        except EngineError as error:
+            answer = {"error": error.code, "message": str(error)}
+        except (torch.OutOfMemoryError, MemoryError):
+            text = "There is no memory left for the draft model."
+            answer = {"error": "resource_error", "message": text}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    # Skip interpreter shutdown: freeing memory piece by piece only delays giving it back.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""The agent's handle on the draft's process; loads no torch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from engine.core.errors import EngineError, WorkerFailed, error_class
+from engine.core.sampling_params import SamplingParams
+from engine.models.environment import COMPUTE_ENVIRONMENT
+from engine.models.layout import Dtype, ModelFiles
+from engine.speculation.tree import TokenTree
+
+_MAX_LINE_BYTES: Final = 1 << 24
+_Answer: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftOrder:
+    """What the process shall draft with, and for whom."""
+
+    target: ModelFiles
+    draft: ModelFiles | Path
+    """A smaller sibling, or the folder of a distilled draft."""
+    dtype: Dtype = "float32"
+    device: str = "cpu"
+    threads: int = 0
+    """0: torch's own choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the draft says, and how long it took."""
+
+    tree: TokenTree
+    draft_s: float
+
+
+class DraftProcess:
+    """One running draft; it answers in the order of asking."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._known: dict[int, list[int]] = {}
+        """By sequence: the ids that the process has."""
+        self._asked: deque[asyncio.Future[_Answer]] = deque()
+        """Not answered yet. Who asked may have stopped waiting; the answer still comes."""
+        self._reader = asyncio.create_task(self._read(), name="draft-reader")
+
+    @classmethod
+    async def start(cls, order: DraftOrder) -> DraftProcess:
+        """Start the process and load the draft.
+
+        Raises:
+            EngineError: The draft does not fit the target, cannot be loaded, or the process ended.
+        """
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "engine.speculation.worker",
+                str(os.getpid()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_MAX_LINE_BYTES,
+                env={**COMPUTE_ENVIRONMENT, **os.environ},
+            )
+        except OSError as error:
+            raise WorkerFailed(f"The draft's process could not be started: {error}.") from error
+        draft = cls(process)
+        ours = order.draft
+        try:
+            await draft._ask(
+                {
+                    "target": _described(order.target),
+                    "sibling": _described(ours) if isinstance(ours, ModelFiles) else None,
+                    "distilled": str(ours) if isinstance(ours, Path) else None,
+                    "dtype": order.dtype,
+                    "device": order.device,
+                    "threads": order.threads,
+                }
+            )
+        except BaseException:
+            await draft.stop()
+            raise
+        return draft
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    async def open(
+        self, sequence: int, sampling: SamplingParams, prompt_tokens: int, capacity_tokens: int
+    ) -> None:
+        """Begin with a sequence; one that is open under this number is replaced.
+
+        Args:
+            sequence: Its number.
+            sampling: How the target picks its tokens.
+            prompt_tokens: Where the answer begins.
+            capacity_tokens: Of the sequence, with some hundred to spare for trees.
+        """
+        self._known[sequence] = []
+        await self._ask(
+            {
+                "op": "open",
+                "sequence": sequence,
+                "sampling": dataclasses.asdict(sampling),
+                "prompt_tokens": prompt_tokens,
+                "capacity_tokens": capacity_tokens,
+            }
+        )
+
+    async def propose(
+        self, sequence: int, ids: Sequence[int], num_tokens: int, *, width: int = 1
+    ) -> Proposal:
+        """What may come next; see `engine.speculation.tree.Draft`.
+
+        Args:
+            sequence: Its number.
+            ids: All tokens committed so far, prompt included.
+            num_tokens: The most nodes wanted.
+            width: Alternatives at each place; 1 gives a chain.
+
+        Raises:
+            WorkerFailed: The process ended.
+        """
+        known = self._known[sequence]
+        new = list(ids[len(known) :])
+        asked = self._ask(
+            {
+                "op": "propose",
+                "sequence": sequence,
+                "position": len(known),
+                "ids": new,
+                "num_tokens": num_tokens,
+                "width": width,
+            }
+        )
+        known.extend(new)
+        answer = await asked
+        tree = TokenTree(tuple(answer["ids"]), tuple(answer["parents"]))
+        return Proposal(tree, answer["draft_s"])
+
+    async def close(self, sequence: int) -> None:
+        """Forget a sequence; unknown ones are fine."""
+        self._known.pop(sequence, None)
+        await self._ask({"op": "close", "sequence": sequence})
+
+    async def stop(self) -> None:
+        """Kill the process and wait for it: it holds nothing that must be saved."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._reader
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def _ask(self, message: dict[str, Any]) -> asyncio.Future[_Answer]:
+        future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        if self._reader.done():
+            _fail(future, WorkerFailed(self._epitaph()))
+        else:
+            self._asked.append(future)
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        return future
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            answer: _Answer = json.loads(line)
+            future = self._asked.popleft()
+            if future.done():
+                continue
+            if "error" in answer:
+                error = error_class(answer["error"], WorkerFailed)
+                _fail(future, error(answer["message"]))
+            else:
+                future.set_result(answer)
+        await self._process.wait()
+        for future in self._asked:
+            if not future.done():
+                _fail(future, WorkerFailed(self._epitaph()))
+
+    def _epitaph(self) -> str:
+        code = self._process.returncode
+        return f"The draft's process ended unexpectedly (exit code {code}); nothing is drafted."
+
+
+def _fail(future: asyncio.Future[_Answer], error: EngineError) -> None:
+    future.set_exception(error)
+    future.exception()  # nobody may be waiting; that is fine
+
+
+def _described(files: ModelFiles) -> dict[str, Any]:
+    return {
+        "directory": str(files.directory),
+        "spec": dataclasses.asdict(files.spec),
+        "source": files.source,
+    }

@@ -1,0 +1,239 @@
+"""Simulated sessions: the controller against plain decoding, with times and texts it cannot know."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.planner.speculation import break_even_bytes_per_s
+from engine.speculation.controller import Controller, Reason
+from engine.speculation.costs import PLAIN, Costs, Option, Source
+from engine.speculation.estimates import Acceptance, Timing
+from engine.speculation.message_sizes import Mode
+
+LEAST_SHARE = 0.97
+"""Of plain decoding's speed, whatever happens."""
+TOKENS = 160
+
+LOOKUP = Option(Source.LOOKUP, 8)
+OPTIONS = (
+    LOOKUP,
+    Option(Source.MODEL, 2),
+    Option(Source.MODEL, 4),
+    Option(Source.MODEL, 8),
+    Option(Source.MODEL, 13, width=4),
+)
+COSTS = Costs(
+    num_stages=3,
+    compute_s=0.03,
+    compute_token_s=0.004,
+    token_bytes=1152,
+    bytes_per_s=2.5e6,
+    rtt_s=0.05,
+    draft_token_s={Source.LOOKUP: 0.00005, Source.MODEL: 0.008},
+)
+
+Rates = Callable[[int, Option], float]
+"""The true chance that a place is right, by token and option."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What the controller is not told."""
+
+    rates: Rates
+    costs: Callable[[int], Costs]
+    """By token."""
+    plain_factor: float = 1.0
+    """True over predicted time."""
+    round_factor: float = 1.0
+    noise: float = 0.1
+
+
+def play(world: World, told: Costs, seed: int, tokens: int = TOKENS) -> tuple[float, float]:
+    """Seconds of a session with the controller, and of plain decoding."""
+    rng = random.Random(seed)
+    controller = Controller(OPTIONS, told, Timing())
+    done, taken_s, plain_s = 0, 0.0, 0.0
+    while done < tokens:
+        costs = world.costs(done)
+        controller.set_costs(costs)
+        option = controller.choose().option
+        right = 0
+        if option.is_plain:  # look-up is held against what was committed without it
+            controller.observe_guesses(LOOKUP, 1, int(rng.random() < world.rates(done, LOOKUP)))
+        else:
+            while right < option.depth and rng.random() < world.rates(done, option):
+                right += 1
+            controller.observe_guesses(option, min(right + 1, option.depth), right)
+        factor = world.plain_factor if option.is_plain else world.round_factor
+        jitter = 1 + world.noise * (2 * rng.random() - 1)
+        round_s = costs.round_s(option) * factor * jitter
+        controller.observe(option, 1 + right, round_s)
+        taken_s += round_s
+        committed = min(1 + right, tokens - done)
+        plain_s += committed * costs.plain_s * world.plain_factor
+        done += committed
+    return taken_s, plain_s
+
+
+def best_speed_up(rate: float, lookup: float, costs: Costs) -> float:
+    """Of the best option, taken from the first token to the last."""
+    of = steady(rate, lookup)
+    return max(
+        sum(of(0, option) ** depth for depth in range(option.depth + 1))
+        * costs.plain_s
+        / costs.round_s(option)
+        for option in OPTIONS
+    )
+
+
+def steady(rate: float, lookup: float) -> Rates:
+    def of(token: int, option: Option) -> float:
+        if option.source is Source.LOOKUP:
+            return lookup
+        return rate if option.width == 1 else 1 - (1 - rate) ** 1.5
+
+    return of
+
+
+def shares(world: World, told: Costs) -> list[float]:
+    """Of plain decoding's speed, over some sessions."""
+    played = [play(world, told, seed) for seed in range(9)]
+    return sorted(plain_s / taken_s for taken_s, plain_s in played)
+
+
+factors = st.floats(0.6, 1.7)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    rate=st.floats(0.0, 0.9),
+    lookup=st.floats(0.0, 0.9),
+    compute_s=st.floats(0.001, 0.2),
+    token_share=st.floats(0.0, 0.4),
+    rtt_s=st.floats(0.0, 0.2),
+    bytes_per_s=st.floats(1e5, 1e8),
+    batch_size=st.sampled_from([1, 8, 32]),
+    plain_factor=factors,
+    round_factor=factors,
+)
+def test_no_session_is_slower_than_plain_decoding(
+    rate: float,
+    lookup: float,
+    compute_s: float,
+    token_share: float,
+    rtt_s: float,
+    bytes_per_s: float,
+    batch_size: int,
+    plain_factor: float,
+    round_factor: float,
+) -> None:
+    costs = replace(
+        COSTS,
+        compute_s=compute_s,
+        compute_token_s=token_share * compute_s,
+        rtt_s=rtt_s,
+        bytes_per_s=bytes_per_s,
+        batch_size=batch_size,
+    )
+    world = World(steady(rate, lookup), lambda token: costs, plain_factor, round_factor)
+    taken = shares(world, costs)
+    assert taken[len(taken) // 2] >= LEAST_SHARE
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    texts=st.lists(st.tuples(st.floats(0, 0.9), st.floats(0, 0.95)), min_size=2, max_size=5),
+    links=st.lists(st.floats(1e5, 1e7), min_size=1, max_size=3),
+    rtts=st.lists(st.floats(0.0, 0.2), min_size=1, max_size=3),
+)
+def test_texts_and_links_that_change_make_no_session_slower(
+    texts: Sequence[tuple[float, float]], links: Sequence[float], rtts: Sequence[float]
+) -> None:
+    def part(values: Sequence[float], token: int) -> float:
+        return values[min(token * len(values) // TOKENS, len(values) - 1)]
+
+    def costs(token: int) -> Costs:
+        return replace(COSTS, bytes_per_s=part(links, token), rtt_s=part(rtts, token))
+
+    def rates(token: int, option: Option) -> float:
+        rate, lookup = texts[min(token * len(texts) // TOKENS, len(texts) - 1)]
+        return steady(rate, lookup)(token, option)
+
+    taken = shares(World(rates, costs), costs(0))
+    assert taken[len(taken) // 2] >= LEAST_SHARE
+
+
+@pytest.mark.parametrize(("rate", "lookup"), [(0.75, 0.2), (0.5, 0.1), (0.2, 0.85), (0.1, 0.6)])
+@pytest.mark.parametrize("batch_size", [1, 8])
+def test_what_pays_is_used(rate: float, lookup: float, batch_size: int) -> None:
+    costs = replace(COSTS, rtt_s=0.13, batch_size=batch_size, compute_token_s=0.0005)
+    best = best_speed_up(rate, lookup, costs)
+    assert best > 1.2
+    taken = shares(World(steady(rate, lookup), lambda token: costs), costs)
+    assert taken[len(taken) // 2] >= 1 + 0.7 * (best - 1)
+
+
+def test_a_text_that_turns_to_copying_is_noticed() -> None:
+    costs = replace(COSTS, rtt_s=0.13)
+
+    def rates(token: int, option: Option) -> float:
+        return steady(0.1, 0.02 if token < TOKENS // 2 else 0.9)(token, option)
+
+    world = World(rates, lambda token: costs)
+    before = replace(world, rates=steady(0.1, 0.02))
+    assert shares(world, costs)[4] > 1.2 * shares(before, costs)[4]
+
+
+def test_it_turns_on_and_off_where_the_paper_says() -> None:
+    """The prediction alone, without hysteresis: eq. 9's S*."""
+    option = Option(Source.MODEL, 8)
+    acceptance = Acceptance()
+    acceptance.note(option, 1000, 700)
+    a = acceptance.committed(option)
+    costs = replace(COSTS, compute_token_s=0.0008)
+    m = 1 + 8 * costs.compute_token_s / costs.compute_s
+    break_even = break_even_bytes_per_s(
+        1, 9, a, costs.token_bytes, costs.rtt_s, costs.compute_s, m, costs.draft_s(option) / 3
+    )
+    assert 0 < break_even < float("inf")
+    for factor, pays in ((0.98, False), (1.02, True)):
+        there = replace(costs, bytes_per_s=break_even * factor)
+        assert (a * there.plain_s > there.round_s(option)) is pays
+
+
+def test_disco_is_chosen_below_its_bandwidth_and_dssd_above() -> None:
+    options = [Option(Source.MODEL, 4, mode=mode) for mode in (Mode.DISCO, Mode.DSSD)]
+    costs = replace(COSTS, num_stages=1, rtt_s=0.0, vocab_size=50_272, replica_s=0.01)
+    at_bytes_per_s = costs.vocab_size * 2 / costs.replica_s
+    for factor, expected in ((0.9, Mode.DISCO), (1.1, Mode.DSSD)):
+        there = replace(costs, down_bytes_per_s=at_bytes_per_s * factor)
+        best = min(options, key=lambda option: there.round_s(option, 0.3))
+        assert best.mode is expected
+
+
+def test_it_says_why_nothing_is_drafted() -> None:
+    assert Controller([], COSTS, Timing()).choose().reason is Reason.NOTHING_TO_DRAFT_WITH
+    timing = Timing()
+    timing.note(PLAIN, COSTS.plain_s, COSTS.plain_s)
+    slow = replace(COSTS, draft_token_s={Source.MODEL: 1.0})
+    assert Controller(OPTIONS[1:], slow, timing).choose().reason is Reason.TOO_SLOW
+    controller = Controller(OPTIONS[:1], COSTS, timing)
+    controller.observe_guesses(OPTIONS[0], 50, 0)
+    assert controller.choose().reason is Reason.TOO_FEW_RIGHT
+
+
+def test_probabilities_are_for_unpruned_chains_of_a_model() -> None:
+    for wrong in (
+        {"source": Source.LOOKUP},
+        {"source": Source.MODEL, "width": 2},
+        {"source": Source.MODEL, "prune_threshold": 0.5},
+    ):
+        with pytest.raises(ValueError, match="unpruned chains"):
+            Option(num_tokens=4, mode=Mode.DISCO, **wrong)  # type: ignore[arg-type]
