@@ -1520,10 +1520,6 @@
         <translation>Tempo</translation>
     </message>
     <message>
-        <source>Speed and place of the answer</source>
-        <translation>Tempo und Ort der Antwort</translation>
-    </message>
-    <message>
         <source>Start Shoal when I &amp;log in</source>
         <translation>Shoal beim An&amp;melden starten</translation>
     </message>
@@ -2030,10 +2026,6 @@
     <message>
         <source>Who holds what</source>
         <translation>Wer was hält</translation>
-    </message>
-    <message>
-        <source>Why there is a window instead of a tray icon</source>
-        <translation>Warum es ein Fenster statt eines Symbols im Infobereich gibt</translation>
     </message>
     <message>
         <source>Why these</source>

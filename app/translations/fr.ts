@@ -1520,10 +1520,6 @@
         <translation>Vitesse</translation>
     </message>
     <message>
-        <source>Speed and place of the answer</source>
-        <translation>Vitesse et lieu de la réponse</translation>
-    </message>
-    <message>
         <source>Start Shoal when I &amp;log in</source>
         <translation>Lancer Shoal à l’ouverture de &amp;session</translation>
     </message>
@@ -2030,10 +2026,6 @@
     <message>
         <source>Who holds what</source>
         <translation>Qui héberge quoi</translation>
-    </message>
-    <message>
-        <source>Why there is a window instead of a tray icon</source>
-        <translation>Pourquoi une fenêtre au lieu d’une icône dans la zone de notification</translation>
     </message>
     <message>
         <source>Why these</source>

@@ -160,10 +160,9 @@ class ChatWindow(TopWindow):
         self.composer = Composer()
         self._live = ElidedLabel()
         self._live.setObjectName("muted")
-        self._live.setAccessibleName(self.tr("Speed and place of the answer"))
         self._context = QLabel()
         self._context.setObjectName("muted")
-        self._context.setAccessibleName(self.tr("How full the model's context is"))
+        self._context.setAccessibleDescription(self.tr("How full the model's context is"))
 
     def _build_welcome(self) -> QWidget:
         page = QWidget()

@@ -83,8 +83,7 @@ class CodePart(QFrame):
         self._language.setObjectName("small")
         self._copy = QToolButton()
         self._copy.setObjectName("small")
-        self._copy.setText(self.tr("Copy"))
-        self._copy.setAccessibleName(self.tr("Copy the code"))
+        self._offer_copy()
         self._copy.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._copy.clicked.connect(self._on_copy)
         self.view = _CodeView()
@@ -103,7 +102,7 @@ class CodePart(QFrame):
         self._paint_later = QTimer(self, singleShot=True, interval=COLOURS_AFTER_MS)
         self._paint_later.timeout.connect(self._paint)
         self._copied = QTimer(self, singleShot=True, interval=COPIED_MS)
-        self._copied.timeout.connect(lambda: self._copy.setText(self.tr("Copy")))
+        self._copied.timeout.connect(self._offer_copy)
         self.show_part(part)
 
     def show_part(self, part: Part) -> None:
@@ -161,4 +160,9 @@ class CodePart(QFrame):
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setText(self._part.text)
         self._copy.setText(self.tr("Copied"))
+        self._copy.setAccessibleName(self.tr("Copied"))
         self._copied.start()
+
+    def _offer_copy(self) -> None:
+        self._copy.setText(self.tr("Copy"))
+        self._copy.setAccessibleName(self.tr("Copy the code"))

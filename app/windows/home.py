@@ -140,7 +140,6 @@ class HomeWindow(TopWindow):
         note = QLabel(text, wordWrap=True, openExternalLinks=True)
         note.setObjectName("muted")
         note.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
-        note.setAccessibleName(self.tr("Why there is a window instead of a tray icon"))
         return note
 
     def _lay_out(self) -> None:

@@ -219,7 +219,9 @@ class Transcript(QScrollArea):
         bar = self.verticalScrollBar()
         from_end = self._column.height() - bar.value()
         for index in range(self._first - 1, max(self._first - 1 - most, -1), -1):
-            self._cards.insert(0, self._build(index))
+            card = self._build(index)
+            card.lower()  # screen readers read the cards in this order
+            self._cards.insert(0, card)
             self._first = index
         self._restack(from_end=from_end)
 

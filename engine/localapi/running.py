@@ -117,10 +117,14 @@ def find_running(home: Home) -> ReadyFile | None:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks since boot; None where `/proc` does not tell."""
+    """When a process began, in the kernel's ticks since boot; None where `/proc` does not tell.
+
+    None too when it has ended and its parent has not looked: such a one answers nobody.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-        return int(stat.rpartition(")")[2].split()[19])  # field 22; the name before may hold blanks
+        fields = stat.rpartition(")")[2].split()  # the name before may hold blanks
+        return None if fields[0] == "Z" else int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
 

@@ -8,17 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from tests.support.desktop.eyes import accessibility_bus
 from tests.support.desktop.xtray import XTray
 
 T = TypeVar("T")
 PACKAGES = Path(__file__).with_name("apt-packages.txt")
-PROGRAMS = ("Xvfb", "openbox", "tint2", "xdotool", "xprop")
+PROGRAMS = ("Xvfb", "openbox", "tint2", "xdotool", "xprop", "dbus-daemon")
 START_LIMIT_S = 20.0
 PANEL = """
 panel_items = TSC
@@ -59,10 +60,16 @@ def require_desktop_programs() -> None:
 
 
 class Desktop:
-    """A running desktop and the hands of its user."""
+    """A running desktop and the hands of its user.
 
-    def __init__(self, display: str) -> None:
+    Args:
+        display: Of its X server.
+        bus: Where programs can be told to say what is in their windows.
+    """
+
+    def __init__(self, display: str, bus: str) -> None:
         self.display = display
+        self.bus = bus
         self.tray = XTray(display)
 
     @property
@@ -71,10 +78,14 @@ class Desktop:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if name not in ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "QT_SCALE_FACTOR")
+            if name not in ("WAYLAND_DISPLAY", "QT_QPA_PLATFORM", "QT_SCALE_FACTOR", "LANGUAGE")
         }
         # No session bus: the tray must be the panel's, not one that the tester's bus offers.
-        return kept | {"DISPLAY": self.display, "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
+        return kept | {
+            "DISPLAY": self.display,
+            "DBUS_SESSION_BUS_ADDRESS": "disabled:",
+            "LC_ALL": "C.UTF-8",
+        }
 
     def click(self, x: int, y: int, *, button: int = 1) -> None:
         self._xdotool("mousemove", str(x), str(y))
@@ -150,7 +161,9 @@ def desktop(folder: Path, *, tray: bool) -> Iterator[Desktop]:
                 subprocess.Popen(command, env=environment, stdout=log, stderr=log, **more)
             )
 
+    everything = ExitStack()
     try:
+        bus = everything.enter_context(accessibility_bus(folder))
         # The server itself picks a free display, and tells it when it is ready.
         read_end, write_end = os.pipe()
         start(
@@ -162,7 +175,7 @@ def desktop(folder: Path, *, tray: bool) -> Iterator[Desktop]:
             display = f":{told.readline().strip()}"
         assert display != ":", (folder / "Xvfb.log").read_text()
         start("openbox", "--sm-disable", display=display)
-        screen = Desktop(display)
+        screen = Desktop(display, bus)
         try:
             wait_until(lambda: _has_window_manager(screen), START_LIMIT_S, "a window manager")
             if tray:
@@ -178,6 +191,7 @@ def desktop(folder: Path, *, tray: bool) -> Iterator[Desktop]:
             process.terminate()
         for process in processes:
             process.wait(timeout=10)
+        everything.close()
 
 
 def wait_until(look: Callable[[], T], limit_s: float, what: str) -> T:

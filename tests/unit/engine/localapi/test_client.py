@@ -1,5 +1,7 @@
 import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -105,3 +107,20 @@ def test_engine_is_not_mistaken_for_a_process_that_got_its_number(tmp_path: Path
         )
         home.running_file.write_text(ready.model_dump_json())
         assert (find_running(home) is not None) is found
+
+
+def test_engine_that_has_ended_is_not_found_before_its_parent_has_looked(tmp_path: Path) -> None:
+    home = Home.under(tmp_path)
+    home.state_dir.mkdir(parents=True)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as engine:
+        ready = ReadyFile(
+            url="http://127.0.0.1:1",
+            token_file="x",
+            pid=engine.pid,
+            process_start=process_start(engine.pid),
+        )
+        home.running_file.write_text(ready.model_dump_json())
+        assert find_running(home) == ready
+        engine.kill()
+        os.waitid(os.P_PID, engine.pid, os.WEXITED | os.WNOWAIT)
+        assert find_running(home) is None
