@@ -23,7 +23,7 @@ class Stalls(BaseModel):
     late: int
     """How often it was away longer than the target allows."""
     median_ms: float
-    """Of all that were longer than a beat; 0: there was none."""
+    """Of those that could be felt, by more than 15 ms; 0: there was none."""
 
 
 class Target(BaseModel):

@@ -23,6 +23,8 @@ LATE_MS = 15.0
 LOOK_EVERY_S = 0.005
 KEPT_FUNCTIONS = 4
 NOT_OURS = "app.bench"
+NEVER_AWAY = (0.0, 0.0, "")
+"""(ms, ms of computing, where) of the longest stall so far."""
 
 
 class StallWatch(QObject):
@@ -40,12 +42,13 @@ class StallWatch(QObject):
         self._busy_s = 0.0
         self._seen: list[str] = []
         """Where the main thread was, each time it was looked at since the last beat."""
-        self._stalls: list[tuple[float, float, str]] = []
-        """(ms, ms of computing, where) of each late beat."""
+        self._longest = NEVER_AWAY
+        self._late_ms: list[float] = []
+        """How late each late beat was."""
 
     def begin(self) -> None:
         """Forget what was and watch from now on."""
-        self._stalls, self._seen = [], []
+        self._longest, self._late_ms, self._seen = NEVER_AWAY, [], []
         self._over.clear()
         self._begun_s = self._beat_s = time.monotonic()
         self._busy_s = time.thread_time()
@@ -60,22 +63,24 @@ class StallWatch(QObject):
         self._over.set()
         if self._looker is not None:
             self._looker.join()
-        longest_ms, busy_ms, where = max(self._stalls, default=(0.0, 0.0, ""))
+        longest_ms, busy_ms, where = self._longest
         return Stalls(
             seconds=time.monotonic() - self._begun_s,
             longest_ms=longest_ms,
             busy_ms=busy_ms,
             where=where,
-            late=sum(ms > STALL_LIMIT_MS for ms, _, _ in self._stalls),
-            median_ms=statistics.median(ms for ms, _, _ in self._stalls) if self._stalls else 0.0,
+            late=sum(ms > STALL_LIMIT_MS for ms in self._late_ms),
+            median_ms=statistics.median(self._late_ms) if self._late_ms else 0.0,
         )
 
     def _on_beat(self) -> None:
         now_s, busy_s = time.monotonic(), time.thread_time()
         stall_ms = (now_s - self._beat_s) * 1000 - BEAT_MS
-        if stall_ms > LATE_MS:
+        if stall_ms > self._longest[0]:
             where = Counter(self._seen).most_common(1)[0][0] if self._seen else ""
-            self._stalls.append((stall_ms, (busy_s - self._busy_s) * 1000, where))
+            self._longest = (stall_ms, (busy_s - self._busy_s) * 1000, where)
+        if stall_ms > LATE_MS:
+            self._late_ms.append(stall_ms)
         self._seen.clear()
         self._beat_s, self._busy_s = now_s, busy_s
 

@@ -242,6 +242,6 @@ def _sheet(colours: Looks) -> str:
     QTableView:focus {{ border-color: {colours.accent}; }}
     QTableView::item {{ padding: 0 4px; }}
     QHeaderView, QHeaderView::section {{
-        background: {colours.page}; color: {colours.muted}; border: none; padding: 4px;
+        background: transparent; color: {colours.muted}; border: none; padding: 4px;
     }}
     """

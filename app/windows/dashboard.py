@@ -180,6 +180,6 @@ def _sheet(colours: Looks) -> str:
     }}
     QTableWidget::item {{ padding: 0 4px; }}
     QHeaderView, QHeaderView::section {{
-        background: {colours.page}; color: {colours.muted}; border: none; padding: 0 4px;
+        background: transparent; color: {colours.muted}; border: none; padding: 0 4px;
     }}
     """
