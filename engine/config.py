@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from engine.core.errors import ConfigError
-from engine.core.generation import Lossy
+from engine.core.generation import MAX_DRAFT_TOKENS, DraftKind, Lossy
 from engine.core.kv_room import KvDtype
 from engine.core.schedule import WeeklySchedule
 
@@ -229,6 +229,11 @@ class ClientConfig(_Branch):
     its announcement lives for a minute, and another one has to load them."""
     kv_offload: float = Field(default=0.0, ge=0, le=1)
     """Share of our sequences' KV caches that the stages shall hold in RAM: their oldest tokens."""
+    speculation: DraftKind = "off"
+    """What proposes tokens that the stages verify several at a time: `ngram` looks in prompt and answer
+    for what followed when the last tokens came before. The answer is the same with any."""
+    draft_tokens: int = Field(default=4, ge=1, le=MAX_DRAFT_TOKENS)
+    """The most that are proposed for a round."""
 
 
 class ApiConfig(_Branch):

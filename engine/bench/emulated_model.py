@@ -21,7 +21,7 @@ from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.models.layout import WEIGHTS, Dtype, ModelFiles
 from engine.models.tokenizer import ChatTokenizer
-from engine.protocol.frames import Row
+from engine.protocol.rows import Row
 from engine.server.emulation import RECORDED
 from engine.server.stage import Stage
 

@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from engine.bench.bounds import Limits, compute_bound, latency_bound, link_bound
 from engine.bench.deltas import StageDelta, StageTime, client_bytes, ring_bytes, stage_deltas
 from engine.bench.measured import Measured
-from engine.protocol.frames import HEADER_BYTES, ROW_BYTES
+from engine.protocol.frames import HEADER_BYTES
+from engine.protocol.rows import ROW_BYTES
 
-_ID_BYTES = 4
+_ID_BYTES = 2
+"""Of vocabularies up to 65,536 tokens."""
 
 
 class StepTime(BaseModel):

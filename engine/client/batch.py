@@ -6,13 +6,16 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
+from engine.client.drafting import shallow
 from engine.client.stopwatch import Stopwatch
 from engine.core.clock import Clock
-from engine.core.errors import EngineError, LocalProtocolError
-from engine.core.generation import FinishReason, Lossy, TokenEvent, TokenLogprobs
+from engine.core.errors import EngineError, LocalProtocolError, RemoteProtocolError
+from engine.core.generation import FinishReason, Lossy, TokenEvent
 from engine.core.ids import SessionId, new_session_id
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags
+from engine.protocol.tokens import Logprobs
+from engine.speculation.tree import EMPTY, Draft, TokenTree
 
 MAX_ATTEMPT = (1 << 16) - 1
 """Frames have no room for more."""
@@ -34,11 +37,49 @@ class Sequence:
     reused_tokens: int = 0
     """First tokens that need not be sent along the present route."""
     finished: bool = False
+    draft: Draft | None = None
+    """Proposes tokens; None: the sequence is decoded plainly."""
+    leads: bool = False
+    """Whether the client sends every row, with a draft; else the ring is closed."""
+    draft_tokens: int = 0
+    """The most that it proposes for a round."""
+    tree: TokenTree = EMPTY
+    """What it has proposed last."""
+    accepted: int = 0
+    """The last token of it that was accepted, counted from 1; 0: none."""
+
+    @property
+    def room_tokens(self) -> int:
+        """KV room that a stage must have for it."""
+        return self.capacity_tokens + self.draft_tokens
 
     @property
     def sent_ids(self) -> list[int]:
         """Those that the stages compute in any case: what follows the newest one may not be wanted."""
+        if self.draft is not None:
+            return self.ids[
+                : self.prompt_tokens
+            ]  # what was accepted is not theirs before the next row
         return self.ids if len(self.ids) == self.prompt_tokens else self.ids[:-1]
+
+    @property
+    def flags(self) -> RowFlags:
+        """Of a row whose answer is wanted."""
+        return RowFlags.SAMPLE | RowFlags.OPEN if self.leads else RowFlags.SAMPLE
+
+    def next_row(self, attempt: int) -> tuple[Row, list[int]]:
+        """The newest token and what may follow it, as a row and its ids."""
+        last_position = min(
+            self.prompt_tokens + self.sampling.max_new_tokens - 1, self.capacity_tokens
+        )
+        accepted, self.tree, self.accepted = self.accepted, EMPTY, 0
+        if self.draft is not None and self.leads:
+            tree = self.draft.propose(self.ids, self.draft_tokens)
+            self.tree = shallow(tree, last_position - len(self.ids))
+        ids = [self.ids[-1], *self.tree.ids]
+        position = len(self.ids) - 1
+        parents = self.tree.parents
+        return Row(self.session, position, len(ids), attempt, self.flags, parents, accepted), ids
 
 
 @dataclass(slots=True)
@@ -93,16 +134,40 @@ class Batch:
         self.attempt += 1
         self.has_failed = False
         self.stopwatch = None
+        for sequence in self.waiting:
+            sequence.tree, sequence.accepted = EMPTY, 0
 
-    def receive(self, row: Row, token: int, logprobs: TokenLogprobs | None) -> None:
-        """Take in a new token; duplicates and those of older attempts are ignored."""
+    def receive(self, row: Row, token: int, logprobs: Logprobs = ()) -> bool:
+        """Take in a new token, after what is accepted of a draft.
+
+        Duplicates and those of older attempts are ignored.
+
+        Returns:
+            Whether the sequence waits for its client's next row.
+
+        Raises:
+            RemoteProtocolError: The answer does not fit the draft.
+        """
         if self.has_failed or row.attempt != self.attempt:
-            return  # the next attempt gives this token again
+            return False  # the next attempt gives this token again
         sequence = self.sequences.get(row.session)
-        if sequence is None or sequence.finished or row.position != len(sequence.ids):
-            return
+        if sequence is None or sequence.finished or row.position < len(sequence.ids):
+            return False
+        tree = sequence.tree
+        if row.accepted > len(tree):
+            raise RemoteProtocolError("The peer accepted more of a draft than there was.")
+        path = tree.path_to(row.accepted - 1)
+        if row.position != len(sequence.ids) + len(path):
+            return False
+        if logprobs and len(logprobs) != len(path) + 1:
+            raise RemoteProtocolError("The peer sent log-probabilities for other tokens.")
         is_first = len(sequence.ids) == sequence.prompt_tokens
+        for place, node in enumerate(path):
+            event = TokenEvent(tree.ids[node], logprobs[place] if logprobs else None)
+            self.news.put_nowait((sequence.index, event))
+        sequence.ids.extend(tree.ids[node] for node in path)
         sequence.ids.append(token)
+        sequence.tree, sequence.accepted = EMPTY, row.accepted
         self.prefill_tokens = 0
         if self.troubled_since_s is not None:
             self.recoveries.seconds.append(self.clock.monotonic_s() - self.troubled_since_s)
@@ -116,8 +181,15 @@ class Batch:
         if self.stopwatch is not None:
             self.stopwatch.arrived(row.session, is_last=sequence.finished)
         reused_tokens = sequence.reused_tokens if is_first else 0
-        event = TokenEvent(token, logprobs, finish, reused_tokens)
+        last = logprobs[-1] if logprobs else None
+        event = TokenEvent(token, last, finish, reused_tokens, len(tree), len(path))
         self.news.put_nowait((sequence.index, event))
+        return not sequence.finished and RowFlags.OPEN in row.flags
+
+    def stop_drafting(self) -> None:
+        """Decode plainly from the next attempt on."""
+        for sequence in self.sequences.values():
+            sequence.draft, sequence.leads = None, False
 
     def fail(self, error: EngineError) -> None:
         """End the present attempt with `error`."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
 from engine.client.dealing import Dealer
+from engine.client.drafting import Drafting, drafting_for
 from engine.client.experience import Experience
 from engine.client.journey import Journey, SwarmView
 from engine.client.merging import merged
@@ -35,7 +36,7 @@ from engine.core.errors import (
     RemoteProtocolError,
     StageTimedOut,
 )
-from engine.core.generation import Lossy, PrefixUse, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, Speculation, TokenEvent
 from engine.core.ids import PeerId, SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
@@ -86,6 +87,8 @@ class Client:
         params: SequenceOf[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
+        speculation: Speculation | None = None,
+        drafting: Drafting | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """Continue the prompts as one batch, over several chains at once where that is faster.
 
@@ -94,6 +97,9 @@ class Client:
             params: One for each.
             prefixes: What may be taken over and left behind; None leaves it to the settings.
             lossy: How hidden states may be rounded on the wire; None leaves it to the settings.
+            speculation: What proposes tokens that the stages verify several at a time; the answer is
+                the same with any. None leaves it to the settings.
+            drafting: The same, for drafts of the caller's own; None: as `speculation` says.
 
         Yields:
             (index of the sequence, its next token), until every sequence has finished. Closing the
@@ -103,8 +109,14 @@ class Client:
             ContextTooLong: A prompt leaves no room for an answer.
             EngineError: Every attempt failed; the text says what was tried.
         """
+        config = self._config
+        lossy = config.lossy if lossy is None else lossy
+        if drafting is None:
+            drafting = drafting_for(
+                speculation or Speculation(config.speculation, config.draft_tokens)
+            )
         sequences = [
-            self._sequence(index, prompt, sampling, self._config.lossy if lossy is None else lossy)
+            self._sequence(index, prompt, sampling, lossy, drafting)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
         ]
         use = self._prefixes if prefixes is None else prefixes
@@ -156,7 +168,9 @@ class Client:
     def _watch(self, journey: Journey) -> None:
         """See how fast the route is that has just been taken."""
         batch = journey.batch
-        if journey.route is not None and not batch.has_failed:
+        # A round that speculates says nothing of how long a token takes.
+        plain = all(sequence.draft is None for sequence in batch.waiting)
+        if plain and journey.route is not None and not batch.has_failed:
             sessions = [sequence.session for sequence in batch.waiting]
             batch.stopwatch = self._view.stopwatch(journey.route, sessions, self._rows_at)
 
@@ -192,7 +206,12 @@ class Client:
             return None
 
     def _sequence(
-        self, index: int, prompt: SequenceOf[int], params: SamplingParams, lossy: Lossy
+        self,
+        index: int,
+        prompt: SequenceOf[int],
+        params: SamplingParams,
+        lossy: Lossy,
+        drafting: Drafting | None,
     ) -> Sequence:
         context = self._spec.max_position_embeddings
         if len(prompt) >= context:
@@ -202,7 +221,11 @@ class Client:
                 param="messages",
             )
         capacity = min(len(prompt) + params.max_new_tokens, context)
-        return Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
+        sequence = Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
+        if drafting is not None:
+            sequence.draft, sequence.draft_tokens = drafting.make_draft(), drafting.num_tokens
+            sequence.leads = True
+        return sequence
 
     def _live(self, route: Route) -> list[tuple[SessionId, list[int]]]:
         """Sequences that run along `route`, and what the stages compute of them in any case."""
@@ -266,6 +289,7 @@ class Client:
     def _on_tokens(self, peer: PeerId, frame: Frame) -> None:
         if any(row.count != 1 for row in frame.rows):
             raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
+        waiting: dict[Journey, list[Sequence]] = defaultdict(list)
         tokens = zip(frame.rows, frame.ids.tolist(), decode_logprobs(frame), strict=True)
         for row, token, logprobs in tokens:
             journey = self._journeys.get(row.session)
@@ -275,7 +299,10 @@ class Client:
                 raise RemoteProtocolError("The peer answered for a session that it does not end.")
             if not 0 <= token < self._spec.vocab_size:
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
-            journey.batch.receive(row, token, logprobs)
+            if journey.batch.receive(row, token, logprobs):
+                waiting[journey].append(journey.batch.sequences[row.session])
+        for journey, sequences in waiting.items():
+            journey.go_on(sequences)
 
     def _on_failed(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Failed)

@@ -56,7 +56,7 @@ class Dealer:
         together: list[tuple[Route | None, list[Sequence]]] = [(None, sequences)]
         if len(sequences) <= 1:
             return together
-        most = max(sequence.capacity_tokens for sequence in sequences)
+        most = max(sequence.room_tokens for sequence in sequences)
         row_room = kv_room(most, self._config.kv_offload)
         try:
             snapshot, link_s, routes = await self._routes(len(sequences), row_room)

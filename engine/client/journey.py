@@ -35,9 +35,10 @@ from engine.core.ids import PeerId, SessionId, short
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Hop, Route, Span
 from engine.core.snapshot import StageState, SwarmSnapshot
-from engine.protocol.frames import Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Failed, Sessions
-from engine.protocol.recovery import DRAINING, MOVED, Notice
+from engine.protocol.recovery import DRAFT_REFUSED, DRAINING, MOVED, Notice
+from engine.protocol.rows import Row
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
@@ -221,6 +222,8 @@ class Journey:
             self.ways.part(peer, PeerId(message.peer))
         elif message.code == PeerDropped.code:
             self.ways.avoid.add(PeerId(message.peer))
+        elif message.code == DRAFT_REFUSED:
+            self.batch.stop_drafting()
         self.batch.fail(PeerUnreachable(message.reason))
 
     def lost(self, peer: PeerId, error: PeerError) -> None:
@@ -288,7 +291,7 @@ class Journey:
     def _send_ids(self, route: Route, waiting: SequenceOf[Sequence], flows: Flows) -> None:
         starts = [flow[0].compute_from for flow in flows]
         rows = tuple(
-            Row(s.session, start, len(s.ids) - start, self.batch.attempt, RowFlags.SAMPLE)
+            Row(s.session, start, len(s.ids) - start, self.batch.attempt, s.flags)
             for s, start in zip(waiting, starts, strict=True)
         )
         ids = np.concatenate(
@@ -301,6 +304,26 @@ class Journey:
         if self.batch.attempt:
             self.batch.recoveries.resent_ids += len(ids)
         self._links.send(route.first, Frame(Kind.STEP, b"", rows, ids))
+
+    def take_lead(self, sequences: SequenceOf[Sequence]) -> None:
+        """Open the ring of sequences that decode plainly: their next token waits for a row of ours."""
+        if self.route is not None and sequences:
+            sessions = Sessions(sessions=tuple(sequence.session for sequence in sequences))
+            self._asker.tell([self.route.last], Kind.LEAD, sessions)
+            for sequence in sequences:
+                sequence.leads = True
+
+    def go_on(self, sequences: SequenceOf[Sequence]) -> None:
+        """Send the next rows of sequences that wait for them, with what their drafts propose."""
+        if self.route is None or self.batch.has_failed:
+            return
+        made = [sequence.next_row(self.batch.attempt) for sequence in sequences]
+        ids = np.array([token for _, tokens in made for token in tokens], np.int32)
+        frame = Frame(Kind.STEP, b"", tuple(row for row, _ in made), ids)
+        try:
+            self._links.send(self.route.first, frame)
+        except PeerUnreachable as error:
+            self.batch.fail(error)
 
     # Leases ---------------------------------------------------------------------------------
 

@@ -120,6 +120,7 @@ class Opener:
             SequenceMessage(
                 session=s.session,
                 capacity_tokens=s.capacity_tokens,
+                draft_tokens=s.draft_tokens,
                 prompt_tokens=s.prompt_tokens,
                 sampling=SamplingMessage.of(s.sampling),
                 kv_offload=self.config.kv_offload,

@@ -114,7 +114,7 @@ class Ways:
         waiting: SequenceOf[Sequence],
         leaving: AbstractSet[PeerId] = frozenset(),
     ) -> Route:
-        rooms = [kv_room(s.capacity_tokens, self._config.kv_offload) for s in waiting]
+        rooms = [kv_room(s.room_tokens, self._config.kv_offload) for s in waiting]
         return find_route(
             snapshot,
             rows=len(waiting),

@@ -14,6 +14,24 @@ Lossy = Literal["", "rows8", "blocks8"]
 By row with normalised channels, or by blocks of 4096 ([PT] App. A)."""
 
 
+DraftKind = Literal["off", "ngram"]
+"""What proposes tokens: nothing, or what followed when the last ones came before."""
+DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram")
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """How a request speculates; the answer is the same with any."""
+
+    draft: DraftKind = "off"
+    num_tokens: int = 4
+    """The most that are proposed for a round."""
+
+
+MAX_DRAFT_TOKENS = 64
+"""Of one round; more never pays."""
+
+
 class FinishReason(StrEnum):
     """Why a sequence ended, in OpenAI's words."""
 
@@ -42,12 +60,16 @@ class TokenLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """The last stage's answer for one session: its next token."""
+    """The last stage's answer for one session: its next token, after what it accepts of a draft."""
 
     session: SessionId
     id: int
     logprobs: TokenLogprobs | None = None
     finish: FinishReason | None = None
+    accepted: int = 0
+    """The last accepted one of the draft's tokens, counted from 1; 0: none is."""
+    path_logprobs: tuple[TokenLogprobs, ...] = ()
+    """Of the accepted ones, if asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +82,7 @@ class TokenEvent:
     """Set on the last token. With STOP the id is a stop token and not part of the text."""
     reused_tokens: int = 0
     """On the first token: how much of the prompt had been computed before."""
+    drafted_tokens: int = 0
+    """On the last token of a round: how many had been drafted for it, of which"""
+    accepted_tokens: int = 0
+    """so many were accepted and came before it."""

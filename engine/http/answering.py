@@ -125,6 +125,7 @@ class Answering:
             question.options.stop,
             question.options.prefixes,
             question.options.lossy,
+            question.options.speculation,
         )
 
     async def answer(
@@ -142,7 +143,12 @@ class Answering:
         async with aclosing(self.pieces(question)) as pieces:
             async for piece in pieces:
                 on_token()
-                usage.count(piece.index, piece.reused_tokens)
+                usage.count(
+                    piece.index,
+                    reused_tokens=piece.reused_tokens,
+                    drafted_tokens=piece.drafted_tokens,
+                    accepted_tokens=piece.accepted_tokens,
+                )
                 texts[piece.index].append(piece.text)
                 tokens[piece.index].extend(piece.tokens)
                 if piece.finish is not None:

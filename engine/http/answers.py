@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.core.errors import WorkerFailed
-from engine.core.generation import FinishReason, Lossy, PrefixUse, TokenEvent
+from engine.core.generation import FinishReason, Lossy, PrefixUse, Speculation, TokenEvent
 from engine.core.sampling_params import SamplingParams
 from engine.http.backend import Backend
 from engine.http.openai_responses import TokenText
@@ -28,6 +28,9 @@ class Piece:
     finish: FinishReason | None
     reused_tokens: int = 0
     """On an answer's first piece: how much of its prompt had been computed before."""
+    drafted_tokens: int = 0
+    """As in `TokenEvent`."""
+    accepted_tokens: int = 0
 
 
 class Answer:
@@ -61,7 +64,15 @@ class Answer:
             shown += self._matcher.flush()
         self._shown_chars += len(shown)
         tokens = self._release(everything=not hit and bool(finish))
-        return Piece(self._index, shown, tokens, finish, event.reused_tokens)
+        return Piece(
+            self._index,
+            shown,
+            tokens,
+            finish,
+            event.reused_tokens,
+            event.drafted_tokens,
+            event.accepted_tokens,
+        )
 
     def _remember(self, event: TokenEvent) -> None:
         if event.logprobs is None:
@@ -93,6 +104,7 @@ async def generate_answers(
     stops: Sequence[str],
     prefixes: PrefixUse | None = None,
     lossy: Lossy | None = None,
+    speculation: Speculation | None = None,
 ) -> AsyncGenerator[Piece, None]:
     """Continue each prompt; one piece for each token, until every answer has finished.
 
@@ -102,35 +114,29 @@ async def generate_answers(
     Raises:
         EngineError: The engine could not go on.
     """
+
+    # The contract asks for iterators that can be closed, which are generators to the type system.
+    def events(some: slice) -> AsyncGenerator[tuple[int, TokenEvent], None]:
+        events = backend.generate(prompts[some], params[some], prefixes, lossy, speculation)
+        return cast(AsyncGenerator[tuple[int, TokenEvent], None], events)
+
+    def batch(some: slice) -> AsyncGenerator[Piece, None]:
+        answers = [Answer(index, tokenizer, stops) for index in range(len(prompts))[some]]
+        return _batch(events(some), answers)
+
     if stops and len(prompts) > 1:
-        sources = [
-            _batch(backend, tokenizer, [prompt], [param], stops, prefixes, lossy, first_index=index)
-            for index, (prompt, param) in enumerate(zip(prompts, params, strict=True))
-        ]
-        pieces = _merge(sources)
+        pieces = _merge([batch(slice(index, index + 1)) for index in range(len(prompts))])
     else:
-        pieces = _batch(backend, tokenizer, prompts, params, stops, prefixes, lossy, first_index=0)
+        pieces = batch(slice(None))
     async with aclosing(pieces):
         async for piece in pieces:
             yield piece
 
 
 async def _batch(
-    backend: Backend,
-    tokenizer: ChatTokenizer,
-    prompts: Sequence[Sequence[int]],
-    params: Sequence[SamplingParams],
-    stops: Sequence[str],
-    prefixes: PrefixUse | None,
-    lossy: Lossy | None,
-    *,
-    first_index: int,
+    events: AsyncGenerator[tuple[int, TokenEvent], None], answers: Sequence[Answer]
 ) -> AsyncGenerator[Piece, None]:
-    answers = [Answer(first_index + row, tokenizer, stops) for row in range(len(prompts))]
-    unfinished = set(range(len(prompts)))
-    # The contract asks for an iterator that can be closed, which is a generator to the type system.
-    generation = backend.generate(prompts, params, prefixes, lossy)
-    events = cast(AsyncGenerator[tuple[int, TokenEvent], None], generation)
+    unfinished = set(range(len(answers)))
     async with aclosing(events):
         async for row, event in events:
             piece = answers[row].push(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from engine.core.generation import Lossy, PrefixUse, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, Speculation, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.measurements import NetworkMeasurement
@@ -94,11 +94,12 @@ class Backend(Protocol):
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
+        speculation: Speculation | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         """Continue the prompts as one batch: (index of the sequence, its next token).
 
         `prefixes` says what may be taken over and left behind, `lossy` how hidden states may be
-        rounded; None leaves it to the settings.
+        rounded, `speculation` what drafts; None leaves it to the settings.
         Ends when every sequence has finished; closing the iterator frees their sessions at once.
 
         Raises:

@@ -3,8 +3,9 @@
 Pure. Unknown fields are ignored, as OpenAI's clients expect; known ones that we cannot honour are
 refused, because an answer that silently ignores `tools` or a JSON schema is worse than none.
 Beyond OpenAI's fields there are `top_k`, `min_p`, `repetition_penalty`; `share_prefixes`: whether
-stages may let others reuse what they compute of the prompt, and us what they computed for others; and
-`lossy`: whether and how stages may round what they send one another.
+stages may let others reuse what they compute of the prompt, and us what they computed for others;
+`lossy`: whether and how stages may round what they send one another; and `draft`, with `draft_tokens`:
+what proposes tokens that are verified several at a time, which changes nothing but the speed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
-from engine.core.generation import Lossy, PrefixUse
+from engine.core.generation import (
+    DRAFT_KINDS,
+    MAX_DRAFT_TOKENS,
+    Lossy,
+    PrefixUse,
+    Speculation,
+)
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.http.fields import Fields, check_range, text_value, wrong_type
@@ -67,6 +74,7 @@ class GenerationOptions:
     prefixes: PrefixUse | None
     """None, here and below: as the settings say."""
     lossy: Lossy | None
+    speculation: Speculation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +266,7 @@ def _options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
         logprobs=logprobs,
         prefixes=_PREFIXES[fields.optional_boolean("share_prefixes")],
         lossy=_lossy(fields.text("lossy")),
+        speculation=_speculation(fields),
     )
 
 
@@ -301,6 +310,16 @@ def _lossy(value: str | None) -> Lossy | None:
     raise RequestError(
         "lossy must be rows8 or blocks8, or an empty string for exact answers.", param="lossy"
     )
+
+
+def _speculation(fields: Fields) -> Speculation | None:
+    draft, most = fields.text("draft"), fields.integer("draft_tokens", 1, MAX_DRAFT_TOKENS)
+    if draft is None:
+        return None
+    for known in DRAFT_KINDS:
+        if draft == known:
+            return Speculation(known) if most is None else Speculation(known, most)
+    raise RequestError(f"draft must be one of {', '.join(DRAFT_KINDS)}.", param="draft")
 
 
 def _logit_bias(biases: Mapping[str, object]) -> tuple[tuple[int, float], ...]:

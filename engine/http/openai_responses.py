@@ -40,10 +40,18 @@ class Usage:
     completion_tokens: int = 0
     cached_tokens: int = 0
     """Of the prompts, those that had been computed before."""
+    drafted_tokens: int = 0
+    """Proposed for the answers, whatever became of them."""
+    accepted_tokens: int = 0
+    """Of these, those that are part of the answers."""
 
-    def count(self, index: int, reused_tokens: int) -> None:
-        """Count a token of answer `index`."""
+    def count(
+        self, index: int, *, reused_tokens: int, drafted_tokens: int, accepted_tokens: int
+    ) -> None:
+        """Count a token of answer `index`, with what its event says."""
         self.completion_tokens += 1
+        self.drafted_tokens += drafted_tokens
+        self.accepted_tokens += accepted_tokens
         if index % self.choices == 0:
             self.cached_tokens += reused_tokens
 
@@ -54,6 +62,8 @@ class Usage:
             "completion_tokens": self.completion_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
             "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+            "drafted_tokens": self.drafted_tokens,
+            "accepted_tokens": self.accepted_tokens,
         }
 
 

@@ -97,7 +97,12 @@ class OpenAiRoutes:
                 for chunk in chunks.first():
                     await events.send(chunk)
                 while piece is not None:
-                    usage.count(piece.index, piece.reused_tokens)
+                    usage.count(
+                        piece.index,
+                        reused_tokens=piece.reused_tokens,
+                        drafted_tokens=piece.drafted_tokens,
+                        accepted_tokens=piece.accepted_tokens,
+                    )
                     for chunk in chunks.of(piece):
                         await events.send(chunk)
                     piece = await anext(pieces, None)

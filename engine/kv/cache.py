@@ -6,6 +6,8 @@ compute. The border is fixed when the room is taken, so no token ever moves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -62,6 +64,27 @@ class SequenceCache:
             if start < stop:
                 tokens = new[start - position : stop - position]
                 part.put(block, start - part.first, tokens.to(part.device))
+
+    def move(self, sources: Sequence[int], position: int) -> None:
+        """Bring tokens together, so that they lie one behind another.
+
+        [BB] §7.3's compaction: what a draft's path leaves behind is a hole no more.
+
+        Args:
+            sources: Where they lie; ascending.
+            position: S, where the first of them shall lie, at or before the first source.
+        """
+        moves = [(s, t) for t, s in enumerate(sources, position) if s != t]
+        for source in self.parts:
+            for target in self.parts:
+                there = [
+                    (s - source.first, t - target.first)
+                    for s, t in moves
+                    if source.holds(s) and target.holds(t)
+                ]
+                if there:
+                    stored = source.take([s for s, _ in there], self.num_blocks)
+                    target.store([t for _, t in there], stored)
 
     def copy_prefix_from(self, other: SequenceCache, tokens: int) -> None:
         """Begin with the first tokens of another sequence, as if they had been computed here.

@@ -42,10 +42,10 @@ class Arena:
         # Page 0 belongs to nobody and stays 0: tables are filled up with it.
         num_pages = 1 + num_tokens // PAGE_TOKENS
         shape = (num_blocks, num_pages, PAGE_TOKENS, heads, head_dim)
-        self._whole = make_cells(shape, device)
+        self.all_blocks = make_cells(shape, device)
         self.device = device
         self.num_blocks = num_blocks
-        self.blocks = tuple(self._whole.part(block) for block in range(num_blocks))
+        self.blocks = tuple(self.all_blocks.part(block) for block in range(num_blocks))
         """Per block, [pages, PAGE_TOKENS, 2K, d]. What no sequence has written is 0: a masked score
         of 0 times anything else could be NaN."""
         self._free = list(range(num_pages - 1, 0, -1))
@@ -66,7 +66,7 @@ class Arena:
     def give_back(self, pages: list[int], written: int) -> None:
         """Free pages and forget the first of them, the only ones that are not 0."""
         if written:
-            self._whole.clear((slice(None), torch.tensor(pages[:written], device=self.device)))
+            self.all_blocks.clear((slice(None), torch.tensor(pages[:written], device=self.device)))
         self._free += pages
 
 
@@ -109,6 +109,24 @@ class PagePart:
         """See `Part`."""
         here = tuple(t.to(self.device) for t in stored)
         self._arena.blocks[block].put_stored(self._places(start, end), here)
+
+    def holds(self, position: int) -> bool:
+        """See `Part`."""
+        return 0 <= position - self.first < self.num_tokens
+
+    def take(self, positions: Sequence[int], num_blocks: int) -> tuple[Tensor, ...]:
+        """See `Part`."""
+        return self._arena.all_blocks.get_stored((slice(num_blocks), *self._scattered(positions)))
+
+    def store(self, positions: Sequence[int], stored: tuple[Tensor, ...]) -> None:
+        """See `Part`."""
+        here = tuple(t.to(self.device) for t in stored)
+        index = (slice(len(here[0])), *self._scattered(positions))
+        self._arena.all_blocks.put_stored(index, here)
+
+    def _scattered(self, positions: Sequence[int]) -> tuple[Tensor, Tensor]:
+        places = torch.tensor(positions, device=self.device)
+        return self._table[places // PAGE_TOKENS], places % PAGE_TOKENS
 
     def count_places(self, parts: Sequence[Part]) -> int:
         """See `Part`."""

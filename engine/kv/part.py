@@ -63,6 +63,18 @@ class Part(Protocol):
         """Take over what `get_stored` gave elsewhere."""
         ...
 
+    def holds(self, position: int) -> bool:
+        """Whether a position of the sequence lies here."""
+        ...
+
+    def take(self, positions: Sequence[int], num_blocks: int) -> tuple[Tensor, ...]:
+        """A copy of positions here as they are stored in the first blocks, each [L, n, 2K, …]."""
+        ...
+
+    def store(self, positions: Sequence[int], stored: tuple[Tensor, ...]) -> None:
+        """Put what `take` gave, of some part."""
+        ...
+
     def count_places(self, parts: Sequence[Part]) -> int:
         """For how many parts a group of these, in their order, computes."""
         ...

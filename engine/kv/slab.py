@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.kv.cells import MakeCells
+from engine.kv.cells import Cells, MakeCells
 from engine.kv.part import Part
 
 
@@ -42,6 +42,10 @@ class Slab:
         """Per block, [R, 2K, C, d]. What no sequence has written is 0: a masked score of 0 times
         anything else could be NaN."""
         self._free = list(range(num_slots))
+
+    def slot(self, slot: int) -> Cells:
+        """One sequence's room, [L, 2K, C, d]."""
+        return self._whole.part(slot)
 
     @property
     def is_full(self) -> bool:
@@ -83,6 +87,7 @@ class SlabPart:
         self.neighbourhood = id(slab)
         self.order = slot
         self._blocks = tuple(block.part(slot) for block in slab.blocks)  # each [2K, C, d]
+        self._all = slab.slot(slot)  # [L, 2K, C, d]
 
     def put(self, block: int, position: int, new: Tensor) -> None:
         """See `Part`."""
@@ -102,6 +107,21 @@ class SlabPart:
         """See `Part`."""
         ours = tuple(t.transpose(0, 1) for t in stored)
         self._blocks[block].put_stored((slice(None), slice(start, end)), ours)
+
+    def holds(self, position: int) -> bool:
+        """See `Part`."""
+        return 0 <= position - self.first < self.num_tokens
+
+    def take(self, positions: Sequence[int], num_blocks: int) -> tuple[Tensor, ...]:
+        """See `Part`."""
+        stored = self._all.get_stored((slice(num_blocks), slice(None), torch.tensor(positions)))
+        return tuple(t.transpose(1, 2) for t in stored)
+
+    def store(self, positions: Sequence[int], stored: tuple[Tensor, ...]) -> None:
+        """See `Part`."""
+        here = tuple(t.transpose(1, 2).to(self.device) for t in stored)
+        index = (slice(len(here[0])), slice(None), torch.tensor(positions))
+        self._all.put_stored(index, here)
 
     def count_places(self, parts: Sequence[Part]) -> int:
         """See `Part`: slots between theirs are computed too."""

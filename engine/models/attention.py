@@ -10,13 +10,16 @@ import torch
 from torch import Tensor
 
 from engine.kv.cache import SequenceCache
+from engine.kv.part import Part
 from engine.models.row_operations import PartRow, operations
 from engine.models.split_attention import SplitAttention
+from engine.models.tree_shape import TreeShape, row_offsets
+from engine.protocol.rows import is_chain
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRow:
-    """T consecutive tokens of one sequence."""
+    """T tokens of one sequence: consecutive ones, the last of them perhaps a draft's tree."""
 
     cache: SequenceCache
     start: int
@@ -25,6 +28,19 @@ class PackedRow:
     """T."""
     position: int
     """S: tokens of the sequence that lie before it in the cache."""
+    parents: tuple[int, ...] = ()
+    """Of the draft's tokens, see `engine.models.tree_shape`; their keys and values lie one behind
+    another as those of a chain do."""
+
+    @property
+    def positions(self) -> list[int]:
+        """[T], in the sequence."""
+        return [self.position + offset for offset in row_offsets(self.count, self.parents)]
+
+    def on(self, part: Part, start: int) -> PartRow:
+        """What of it concerns one part of its cache, with its place among the tokens there."""
+        tree = None if is_chain(self.parents) else TreeShape(self.count, self.parents)
+        return PartRow(part, start, self.count, self.position - part.first, tree)
 
 
 class PackedRows:
@@ -44,7 +60,7 @@ class PackedRows:
         self._key_mix = rows[0].cache.key_mix  # the same in all caches of a stage
         whole = [row for row in rows if _is_whole(row.cache, cos.device)]
         self._operations = operations(
-            [PartRow(row.cache.parts[0], row.start, row.count, row.position) for row in whole],
+            [row.on(row.cache.parts[0], row.start) for row in whole],
             cos.dtype,
         )
         # What covers all tokens in their order needs no picking apart.
@@ -108,7 +124,7 @@ def _split(rows: Sequence[PackedRow], cos: Tensor) -> _Split | None:
     for row in rows:
         for part, tier in ((row.cache.near, near), (row.cache.far, far)):
             if part is not None:
-                tier.append(PartRow(part, len(tokens), row.count, row.position - part.first))
+                tier.append(row.on(part, len(tokens)))
         tokens.extend(range(row.start, row.start + row.count))
     index = torch.tensor(tokens, device=cos.device)
     return _Split(SplitAttention(near, far, cos[index]), index)

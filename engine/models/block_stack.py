@@ -90,9 +90,7 @@ class BlockStack:
         Returns:
             [N, D]; keys and values are in the caches, whose lengths are the caller's to move.
         """
-        positions = torch.cat(
-            [torch.arange(row.position, row.position + row.count) for row in rows]
-        ).to(self._device)
+        positions = torch.tensor([p for row in rows for p in row.positions], device=self._device)
         cos, sin = self._rotary(x, positions[None])  # each [1, N, d]
         packed = PackedRows(rows, cos[0, :, None], sin[0, :, None])
         first = self._span.start

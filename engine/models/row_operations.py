@@ -7,7 +7,7 @@ lie close together and are of similar length; all others run one by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from engine.kv.part import Part
 from engine.models.partial_attention import Partial, attend_partly
+from engine.models.tree_shape import TreeShape
 
 _MIN_USEFUL_SHARE = 0.5
 """Of the scores that a group computes, those that some row needs; below it rows run one by one."""
@@ -24,7 +25,7 @@ _MIN_USEFUL_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """T consecutive tokens of one sequence, and a part of its cache that each of them sees."""
+    """T tokens that lie one behind another in their sequence's cache, and a part of it they see."""
 
     part: Part
     start: int
@@ -33,11 +34,45 @@ class PartRow:
     """T."""
     position: int
     """Of the first token, counted within the part; the part may end before it."""
+    tree: TreeShape | None = None
+    """What they see, when some are a draft's that is no chain."""
+    skipped: int = 0
+    """Tokens of the tree that come before these."""
 
     @property
     def end(self) -> int:
         """How far into the part its last token sees."""
         return min(self.position + self.count, self.part.num_tokens)
+
+    def first_seen(self, window: int | None) -> int:
+        """Where in the part begins what some token sees."""
+        if window is None:
+            return 0
+        position = self.position
+        if self.tree is not None:
+            position += int(self.tree.offsets[self.skipped :].min()) - self.skipped
+        return max(0, position - window + 1)
+
+    def last_reader(self, window: int | None) -> int:
+        """Where the tokens begin that have left the whole part behind their window."""
+        if window is None:
+            return self.count
+        left_at = self.part.num_tokens + window - 1 - self.position
+        if self.tree is None:
+            return min(self.count, left_at)
+        offsets = self.tree.offsets[self.skipped :] - self.skipped
+        seeing = (offsets < left_at).nonzero()
+        return int(seeing[-1]) + 1 if len(seeing) else 0
+
+    def cut(self, first: int, end: int, start: int) -> PartRow:
+        """Its tokens from `first` to `end`, which lie at `start` among the packed ones."""
+        return replace(
+            self,
+            start=start,
+            count=end - first,
+            position=self.position + first,
+            skipped=self.skipped + first,
+        )
 
 
 class RowOperation(Protocol):
@@ -72,9 +107,11 @@ class RowOperation(Protocol):
 
 def operations(rows: Sequence[PartRow], dtype: torch.dtype) -> list[RowOperation]:
     """What the rows are computed by; `dtype` is that of their queries."""
-    made: list[RowOperation] = [SingleRow(row, dtype) for row in rows if row.count > 1]
+    alone = [row for row in rows if row.count > 1 or row.tree is not None]
+    made: list[RowOperation] = [SingleRow(row, dtype) for row in alone]
     decoding = sorted(
-        (row for row in rows if row.count == 1), key=lambda r: (r.part.neighbourhood, r.part.order)
+        (row for row in rows if row.count == 1 and row.tree is None),
+        key=lambda r: (r.part.neighbourhood, r.part.order),
     )
     for _, members in groupby(decoding, key=lambda r: r.part.neighbourhood):
         near = list(members)
@@ -116,7 +153,7 @@ class SingleRow:
         """See `RowOperation`."""
         T, H, d = query.shape
         keys, values, window = self._seen(index, window)
-        if T == 1:
+        if T == 1 and self._row.tree is None:
             grouped = query.view(1, keys.shape[1], -1, d)
             out = scaled_dot_product_attention(grouped, keys, values, scale=scaling)
             return out.reshape(1, H * d)
@@ -138,41 +175,54 @@ class SingleRow:
         """See `RowOperation`."""
         T, H, d = query.shape
         keys, values, window = self._seen(index, window)
-        if T == 1:
+        if T == 1 and self._row.tree is None:
             grouped = query.view(1, keys.shape[1], -1, d)
             part = attend_partly(grouped, keys, values, scaling=scaling)
             return Partial(part.out.reshape(1, H, d), part.lse.reshape(1, H))
         is_fresh = self._is_fresh(window)
-        sees_all = window is None and self._row.position + 1 >= self._row.end
+        sees_all = window is None and self._row.position - self._row.skipped + 1 >= self._row.end
+        mask = None if is_fresh or sees_all else self._mask(window)
+        blind = None
+        if self._row.tree is not None and window is not None and mask is not None:
+            # Of a tree's tokens some may have left the part behind while later ones have not.
+            blind = mask.isneginf().all(-1)
+            mask = mask.masked_fill(blind[:, None], 0)
         part = attend_partly(
             query.transpose(0, 1)[None],  # [1, H, T, d]
             keys,
             values,
-            mask=None if is_fresh or sees_all else self._mask(window),
+            mask=mask,
             is_causal=is_fresh,
             scaling=scaling,
         )
-        return Partial(part.out[0].transpose(0, 1), part.lse[0].transpose(0, 1))
+        lse = part.lse[0].transpose(0, 1)
+        if blind is not None:
+            lse = lse.masked_fill(blind[:, None], -torch.inf)
+        return Partial(part.out[0].transpose(0, 1), lse)
 
     def _seen(self, index: int, window: int | None) -> tuple[Tensor, Tensor, int | None]:
         """Keys and values that some token sees, [1, K, S, d]; and the window if it matters."""
         row = self._row
         if window is not None and row.position + row.count <= window:
             window = None
-        held = row.part.held(index, self._first(window), row.end)
+        held = row.part.held(index, row.first_seen(window), row.end)
         keys, values = held[None].chunk(2, dim=1)
         return keys, values, window
 
-    def _first(self, window: int | None) -> int:
-        return 0 if window is None else max(0, self._row.position - window + 1)
-
     def _is_fresh(self, window: int | None) -> bool:
-        return self._row.position == 0 and self._row.end == self._row.count and window is None
+        row = self._row
+        return row.position == 0 and row.end == row.count and window is None and row.tree is None
 
     def _mask(self, window: int | None) -> Tensor:
         """What to add to the scores, [T, S]."""
         if window not in self._masks:
-            row, offset = self._row, self._first(window)
+            row, offset = self._row, self._row.first_seen(window)
+            if row.tree is not None:
+                columns = torch.arange(offset, row.end) - (row.position - row.skipped)
+                seen = row.tree.visible(row.skipped, row.count, columns, window)
+                mask = _where_seen(seen, self._dtype)
+                self._masks[window] = mask.to(row.part.device)
+                return self._masks[window]
             positions = torch.arange(row.position, row.position + row.count)
             first = torch.zeros_like(positions) if window is None else positions - window + 1
             end = (positions + 1).clamp_max(row.part.num_tokens)
@@ -267,5 +317,8 @@ class DecodeGroup:
 def _visible(first: Tensor, end: Tensor, num_tokens: int, dtype: torch.dtype) -> Tensor:
     """0 where a token may look, [first, end) for each of n, and -inf elsewhere: [n, num_tokens]."""
     old = torch.arange(num_tokens)[None]
-    hidden = (old < first[:, None]) | (old >= end[:, None])
-    return torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, -torch.inf)
+    return _where_seen((old >= first[:, None]) & (old < end[:, None]), dtype)
+
+
+def _where_seen(seen: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)

@@ -77,17 +77,10 @@ class _Tier:
         if window not in self._readers:
             self._readers[window] = _Chosen(
                 self._rows,
-                [(max(0, -row.position), _last_reader(row, window)) for row in self._rows],
+                [(max(0, -row.position), row.last_reader(window)) for row in self._rows],
                 self._like,
             )
         return self._readers[window]
-
-
-def _last_reader(row: PartRow, window: int | None) -> int:
-    """Where the tokens begin that have left the whole part behind their window."""
-    if window is None:
-        return row.count
-    return min(row.count, row.part.num_tokens + window - 1 - row.position)
 
 
 class _Chosen:
@@ -106,7 +99,7 @@ class _Chosen:
         cut: list[PartRow] = []
         for row, (first, end) in zip(rows, ranges, strict=True):
             if first < end:
-                cut.append(PartRow(row.part, len(tokens), end - first, row.position + first))
+                cut.append(row.cut(first, end, len(tokens)))
                 tokens.extend(range(row.start + first, row.start + end))
         are_all = tokens == list(range(len(like)))
         self._index = None if are_all else torch.tensor(tokens, dtype=torch.int64).to(like.device)

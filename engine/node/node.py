@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ConfigError, EngineError, EnginePaused, PeerError, ResourceError
-from engine.core.generation import Lossy, PrefixUse, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, Speculation, TokenEvent
 from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
@@ -499,12 +499,13 @@ class Node:
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
+        speculation: Speculation | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """See `Backend`."""
         serving = self._serving()
         if serving.client.route() is None and (reason := self._resting.reason):
             raise EnginePaused(f"{reason} No other node serves the whole model.")
-        generation = serving.client.generate(prompts, params, prefixes, lossy)
+        generation = serving.client.generate(prompts, params, prefixes, lossy, speculation)
         async with contextlib.aclosing(generation) as events:
             async for event in events:
                 self._tokens_used += 1

@@ -22,7 +22,8 @@ from engine.core.clock import SystemClock
 from engine.core.ids import SessionId
 from engine.core.lifetime import die_with_parent
 from engine.profiler.exchange import ExchangeOrder, ExchangeSamples, FrameSamples
-from engine.protocol.frames import ELEMENT_BYTES, Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import ELEMENT_BYTES, Dtype, Frame, Kind
+from engine.protocol.rows import Row, RowFlags
 from engine.swarm.handshake import Membership
 from engine.swarm.hivemind_transport import HivemindTransport
 from engine.swarm.links import Links

@@ -8,12 +8,10 @@ a message of `engine.protocol.messages`.
 ```
 header, 36 bytes, little endian
   2s magic "SH" | B version | B kind | B dtype | B codec | H rows | I tokens | I width |
-  I payload bytes | Q xxh3 of all before and of the body | B more follows | 7s reserved
-row, 24 bytes
-  Q session | I position | I count | H attempt | H flags | I reserved
+  I payload bytes | I parents | B bytes of an id | Q xxh3 of all before and of the body |
+  B more follows | 2s reserved
 ```
-`position` is the place of the row's first token in its sequence; `count` how many tokens follow.
-Everything is checked against the header's own numbers and the receiver's limits before the body
+Rows, ids and parents of drafts are packed by `engine.protocol.rows`. Everything is checked against the header's own numbers and the receiver's limits before the body
 is read, so a stranger cannot make us allocate more than `FrameLimits` allows, neither for what
 comes nor for what it decodes to.
 
@@ -26,34 +24,32 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import STRICT, IntEnum, IntFlag
+from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from engine.core.errors import FrameCorrupt, LocalProtocolError
-from engine.core.ids import SessionId
+from engine.protocol.rows import (
+    ID_BYTES,
+    MAX_DRAFTED,
+    ROW_BYTES,
+    Row,
+    id_bytes_of,
+    is_chain,
+    pack_ids,
+    pack_rows,
+    unpack_ids,
+    unpack_rows,
+)
 
 PROTOCOL_VERSION = 1
 MAGIC = b"SH"
-_FIELDS = struct.Struct("<2sBBBBHIII")
-_CHECKSUM = struct.Struct("<Q?7x")
-_HEADER = struct.Struct("<2sBBBBHIIIQ?7x")
+_FIELDS = struct.Struct("<2sBBBBHIIIIB")
+_CHECKSUM = struct.Struct("<Q?2x")
+_HEADER = struct.Struct("<2sBBBBHIIIIBQ?2x")
 HEADER_BYTES = _HEADER.size
-DECODE_TOKENS = 16
-"""Rows that sample and are no longer (one token, or a small draft) count as decoding."""
-_ROW_DTYPE = np.dtype(
-    [
-        ("session", "<u8"),
-        ("position", "<u4"),
-        ("count", "<u4"),
-        ("attempt", "<u2"),
-        ("flags", "<u2"),
-        ("reserved", "<u4"),
-    ]
-)
-ROW_BYTES = _ROW_DTYPE.itemsize
 
 
 class Kind(IntEnum):
@@ -69,6 +65,7 @@ class Kind(IntEnum):
     CLOSE = 13
     FAILED = 14
     NOTICE = 15
+    LEAD = 16
     STEP = 20
     TOKENS = 21
     REFERENCE = 22
@@ -122,34 +119,6 @@ _ANY_SHRINKAGE_BYTES = 4 << 20
 """What decodes to no more than this may come in as few bytes as it likes."""
 
 
-class RowFlags(IntFlag, boundary=STRICT):
-    """Per-row marks."""
-
-    NONE = 0
-    SAMPLE = 1
-    """The row's last token is the sequence's newest: the last stage answers with the next one."""
-    EOS = 2
-    """In TOKENS: the row ended at a stop token, which is the row's id."""
-    LENGTH = 4
-    """In TOKENS: the row ended because it reached `max_new_tokens` or its reserved room."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A run of consecutive tokens of one session."""
-
-    session: SessionId
-    position: int
-    count: int
-    attempt: int = 0
-    flags: RowFlags = RowFlags.NONE
-
-    @property
-    def is_prefill(self) -> bool:
-        """In STEP: whether this is more than a decode step, be it a small piece of a prompt."""
-        return self.count > DECODE_TOKENS or RowFlags.SAMPLE not in self.flags
-
-
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One message between nodes, parsed.
@@ -171,7 +140,9 @@ class Frame:
     @property
     def num_bytes(self) -> int:
         """Size on the wire."""
-        return HEADER_BYTES + len(self.rows) * ROW_BYTES + self.ids.nbytes + len(self.payload)
+        parents = sum(len(row.parents) for row in self.rows if not is_chain(row.parents))
+        ids = len(self.ids) * id_bytes_of(self.ids)
+        return HEADER_BYTES + len(self.rows) * ROW_BYTES + ids + parents + len(self.payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +165,8 @@ class FrameHeader:
     num_tokens: int
     width: int
     payload_bytes: int
+    num_parents: int
+    id_bytes: int
     checksum: int
     more_follows: bool
     """A hint, not covered by the checksum: the sender had another frame ready when this one left."""
@@ -201,7 +174,8 @@ class FrameHeader:
     @property
     def body_bytes(self) -> int:
         """Bytes that follow the header."""
-        return self.num_rows * ROW_BYTES + self.num_tokens * 4 + self.payload_bytes
+        ids = self.num_tokens * self.id_bytes
+        return self.num_rows * ROW_BYTES + ids + self.num_parents + self.payload_bytes
 
 
 def check(frame: Frame) -> None:
@@ -210,7 +184,9 @@ def check(frame: Frame) -> None:
     Raises:
         LocalProtocolError: The frame does not hold together.
     """
-    if sum(row.count for row in frame.rows) != len(frame.ids):
+    if sum(row.count for row in frame.rows) != len(frame.ids) or any(
+        len(row.parents) > MAX_DRAFTED for row in frame.rows
+    ):
         raise LocalProtocolError("A frame's rows and ids do not match; this is a bug, report it.")
 
 
@@ -230,11 +206,12 @@ def encode(frame: Frame, *, more_follows: bool = False) -> list[bytes | memoryvi
         LocalProtocolError: The frame does not hold together.
     """
     check(frame)
-    table = np.zeros(len(frame.rows), _ROW_DTYPE)
-    for index, row in enumerate(frame.rows):
-        table[index] = (row.session, row.position, row.count, row.attempt, int(row.flags), 0)
-    front = table.tobytes() + frame.ids.astype("<i4", copy=False).tobytes()
-    sizes = (len(frame.rows), len(frame.ids), frame.width, len(frame.payload))
+    table, parents = pack_rows(frame.rows)
+    id_bytes = id_bytes_of(frame.ids)
+    front = table + pack_ids(frame.ids, id_bytes) + parents
+    sizes = (
+        len(frame.rows), len(frame.ids), frame.width, len(frame.payload), len(parents), id_bytes
+    )  # fmt: skip
     fields = _pack_fields(frame.kind, frame.dtype, frame.codec, sizes)
     checksum = xxhash.xxh3_64(fields + front)
     checksum.update(frame.payload)
@@ -253,7 +230,8 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
         FrameCorrupt: Not a frame, another version, or more than the limits allow.
     """
     (
-        magic, version, kind, dtype, codec, rows, tokens, width, payload, checksum, more_follows
+        magic, version, kind, dtype, codec, rows, tokens, width, payload, parents, id_bytes,
+        checksum, more_follows,
     ) = _HEADER.unpack(data)  # fmt: skip
     if magic != MAGIC:
         raise FrameCorrupt("The peer sent bytes that are not a Shoal frame.")
@@ -270,6 +248,8 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
         raise FrameCorrupt(f"The peer sent a frame of {rows} rows and {tokens} tokens: too large.")
     if payload > limits.max_payload_bytes:
         raise FrameCorrupt(f"The peer sent a frame of {payload} bytes: too large.")
+    if parents > tokens or id_bytes not in ID_BYTES:
+        raise FrameCorrupt("The peer sent a frame whose ids and drafts do not fit its shape.")
     if kind not in ROW_KINDS and (rows or tokens or width):
         raise FrameCorrupt("The peer sent a message frame with rows in it.")
     raw_bytes = tokens * width * ELEMENT_BYTES[dtype]
@@ -281,7 +261,9 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
         fits = not dtype or payload == raw_bytes
     if not fits:
         raise FrameCorrupt("The peer sent a frame whose payload does not fit its shape.")
-    return FrameHeader(kind, dtype, codec, rows, tokens, width, payload, checksum, more_follows)
+    return FrameHeader(
+        kind, dtype, codec, rows, tokens, width, payload, parents, id_bytes, checksum, more_follows
+    )
 
 
 def decode(header: FrameHeader, body: bytes) -> Frame:
@@ -290,31 +272,26 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
     Raises:
         FrameCorrupt: Checksum, flags or row counts are wrong.
     """
-    sizes = (header.num_rows, header.num_tokens, header.width, header.payload_bytes)
+    sizes = (
+        header.num_rows, header.num_tokens, header.width, header.payload_bytes,
+        header.num_parents, header.id_bytes,
+    )  # fmt: skip
     checksum = xxhash.xxh3_64(_pack_fields(header.kind, header.dtype, header.codec, sizes))
     checksum.update(body)
     if len(body) != header.body_bytes or checksum.intdigest() != header.checksum:
         raise FrameCorrupt("The peer sent a frame whose checksum does not match.")
     ids_at = header.num_rows * ROW_BYTES
-    payload_at = ids_at + header.num_tokens * 4
-    table = np.frombuffer(body, _ROW_DTYPE, header.num_rows)
-    ids = np.frombuffer(body, "<i4", header.num_tokens, ids_at)
-    if int(table["count"].sum(dtype=np.uint64)) != header.num_tokens:
+    parents_at = ids_at + header.num_tokens * header.id_bytes
+    payload_at = parents_at + header.num_parents
+    rows = unpack_rows(body[:ids_at], body[parents_at:payload_at])
+    if sum(row.count for row in rows) != header.num_tokens:
         raise FrameCorrupt("The peer sent a frame whose rows do not add up to its tokens.")
-    try:
-        rows = tuple(
-            Row(SessionId(session), position, count, attempt, RowFlags(flags))
-            for session, position, count, attempt, flags, _ in table.tolist()
-        )
-    except ValueError as error:
-        raise FrameCorrupt("The peer sent a frame with unknown row flags.") from error
-    if any(row.count == 0 for row in rows):
-        raise FrameCorrupt("The peer sent a frame with an empty row.")
+    ids = unpack_ids(body[ids_at:parents_at], header.id_bytes)
     payload = memoryview(body)[payload_at:]
     return Frame(header.kind, payload, rows, ids, header.dtype, header.width, header.codec)
 
 
-def _pack_fields(kind: Kind, dtype: Dtype, codec: Codec, sizes: tuple[int, int, int, int]) -> bytes:
+def _pack_fields(kind: Kind, dtype: Dtype, codec: Codec, sizes: tuple[int, ...]) -> bytes:
     return _FIELDS.pack(MAGIC, PROTOCOL_VERSION, kind, dtype, codec, *sizes)
 
 

@@ -17,6 +17,7 @@ from engine.core.plans import Hop, Route, Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Codec, Frame, Kind
 from engine.protocol.prefixes import DIGEST_PATTERN, MAX_MARKS
+from engine.protocol.rows import MAX_DRAFTED
 
 MAX_MESSAGE_BYTES = 4 << 20
 
@@ -90,6 +91,8 @@ class SequenceMessage(Message):
     session: _U64
     capacity_tokens: int = Field(ge=1, lt=1 << 31)
     """Room to reserve: prompt and answer."""
+    draft_tokens: int = Field(default=0, ge=0, le=MAX_DRAFTED)
+    """Besides, for the largest draft that will come."""
     prompt_tokens: int = Field(ge=1, lt=1 << 31)
     sampling: SamplingMessage
     kv_offload: float = Field(default=0.0, ge=0, le=1)
@@ -140,7 +143,10 @@ class OpenReply(Message):
 
 
 class Sessions(Message):
-    """KEEP and CLOSE, client → stage: renew the lease of, or drop, these sessions."""
+    """KEEP, CLOSE and LEAD, client → stage: renew the lease of, drop, or lead these sessions.
+
+    LEAD opens the ring at the last stage: what comes next waits for a row of the client's.
+    """
 
     sessions: tuple[_U64, ...] = Field(max_length=4096)
 

@@ -27,6 +27,8 @@ MOVED = "moved"
 """Code of a NOTICE: the node holds other blocks now, and serves these until you are elsewhere."""
 ROWS_MISSING = "rows_missing"
 """Code of a NOTICE: rows from `peer` did not follow on those before them."""
+DRAFT_REFUSED = "draft_refused"
+"""Code of a NOTICE: a draft made no sense; what was computed before it stands."""
 
 
 class Notice(Message):
@@ -36,9 +38,9 @@ class Notice(Message):
     attempt: _Attempt
     """Theirs when it happened: what a repair has mended since needs no other."""
     code: str = Field(max_length=64)
-    """Of the error on the link to `peer`, or `DRAINING`, `MOVED` or `ROWS_MISSING`."""
+    """Of the error on the link to `peer`, or `DRAINING`, `MOVED`, `ROWS_MISSING` or `DRAFT_REFUSED`."""
     peer: _OptionalPeer = ""
-    """The neighbour."""
+    """The neighbour, if it is about one."""
     start: int = Field(default=0, ge=0, lt=4096)
     end: int = Field(default=0, ge=0, le=4096)
     """With `MOVED`: the blocks that the sender holds now."""

@@ -1,4 +1,7 @@
-"""Log-probabilities in a TOKENS frame's payload: JSON, one entry per row, absent when unasked."""
+"""Log-probabilities in a TOKENS frame's payload: JSON, a list per row, absent when unasked.
+
+A row's list has one entry for each token that is accepted of its draft, and one for its id.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,34 @@ from engine.core.errors import FrameCorrupt
 from engine.core.generation import TokenLogprobs
 from engine.protocol.frames import Frame
 
+Logprobs = tuple[TokenLogprobs, ...]
+"""Of one row; empty when unasked."""
 
-def encode_logprobs(rows: Sequence[TokenLogprobs | None]) -> bytes:
-    """Pack one entry per row; empty when no row has any."""
-    if all(row is None for row in rows):
+
+def encode_logprobs(rows: Sequence[Logprobs]) -> bytes:
+    """Pack one list per row; empty when no row has any."""
+    if not any(rows):
         return b""
-    return json.dumps([None if row is None else [row.logprob, row.top] for row in rows]).encode()
+    return json.dumps([[[entry.logprob, entry.top] for entry in row] for row in rows]).encode()
 
 
-def decode_logprobs(frame: Frame) -> list[TokenLogprobs | None]:
+def decode_logprobs(frame: Frame) -> list[Logprobs]:
     """Unpack what `encode_logprobs` made.
 
     Raises:
         FrameCorrupt: The payload is something else.
     """
     if not len(frame.payload):
-        return [None] * len(frame.rows)
+        return [()] * len(frame.rows)
     try:
-        entries = json.loads(bytes(frame.payload))
         rows = [
-            None
-            if entry is None
-            else TokenLogprobs(
-                float(entry[0]), tuple((int(token), float(value)) for token, value in entry[1])
+            tuple(
+                TokenLogprobs(
+                    float(logprob), tuple((int(token), float(value)) for token, value in top)
+                )
+                for logprob, top in row
             )
-            for entry in entries
+            for row in json.loads(bytes(frame.payload))
         ]
     except (ValueError, TypeError, IndexError, RecursionError) as error:
         raise FrameCorrupt("The peer sent log-probabilities that cannot be read.") from error

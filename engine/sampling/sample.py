@@ -4,12 +4,16 @@ The order is fixed and part of what a request means: logit bias, repetition pena
 and answer), presence and frequency penalties (over the answer), temperature, top-k, top-p, min-p.
 Each filter sees the distribution that the one before it left, renormalised. A row's result depends
 on that row alone, never on its neighbours in the batch.
+
+Where a draft hangs from a row's last token, its tokens are accepted as long as they are what would
+have been picked there anyway, with the noise of their positions and the penalties of their path: so
+what comes out is what plain decoding gives, whatever was drafted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +21,7 @@ import torch
 from torch import Tensor
 
 from engine.core.errors import ModelError
-from engine.core.generation import TokenLogprobs
+from engine.core.generation import FinishReason, TokenLogprobs
 from engine.core.sampling_params import SamplingParams
 from engine.sampling.noise import gumbel_noise
 
@@ -33,22 +37,34 @@ class SampleRequest:
     """Place in the sequence of the token to pick."""
     prompt: npt.NDArray[np.int32]
     generated: npt.NDArray[np.int32]
+    last_position: int = 1 << 62
+    """Where the sequence ends in any case."""
+    drafted: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    """[N], a draft's tokens."""
+    parents: tuple[int, ...] = ()
+    """[N], for each of them which one it follows; -1: the last token before `position`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """One row's token."""
+    """One row's next token: after those of its draft that are accepted, if there are any."""
 
     id: int
     logprobs: TokenLogprobs | None = None
+    finish: FinishReason | None = None
+    accepted: int = 0
+    """The last accepted one of the draft's tokens, counted from 1; 0: none is."""
+    path_logprobs: tuple[TokenLogprobs, ...] = ()
+    """Of the accepted ones, if asked for."""
 
 
 def sample(logits: Tensor, requests: Sequence[SampleRequest]) -> list[Picked]:
-    """Pick one token per row.
+    """Pick the next token of each row.
 
     Args:
-        logits: [R, V], any float type and device.
-        requests: R of them.
+        logits: [R, V], any float type and device: of each request the one after its last token, then
+            those after its draft's tokens.
+        requests: One for each row.
 
     Raises:
         ModelError: A row holds no number to choose by.
@@ -59,11 +75,52 @@ def sample(logits: Tensor, requests: Sequence[SampleRequest]) -> list[Picked]:
             "The model produced values that are not numbers; run it in float32 or bfloat16."
         )
     greedy_ids: list[int] = ids.tolist()
-    picked = [Picked(token) for token in greedy_ids]
-    for index, request in enumerate(requests):
-        if not _is_plain_greedy(request.params):
-            picked[index] = _pick(logits[index].float().cpu().numpy(), request)
+    picked, at = [], 0
+    for request in requests:
+        end = at + 1 + len(request.parents)
+        picked.append(_follow(logits[at:end], greedy_ids[at:end], request))
+        at = end
     return picked
+
+
+def _follow(logits: Tensor, greedy_ids: Sequence[int], request: SampleRequest) -> Picked:
+    """Go along the draft while it says what would be picked."""
+    params = request.params
+    is_greedy = _is_plain_greedy(params)
+    drafted: list[int] = request.drafted.tolist()
+    children = {key: node for node, key in enumerate(zip(request.parents, drafted, strict=True))}
+    node, path, path_logprobs = -1, list[int](), list[TokenLogprobs]()
+    while True:
+        if is_greedy:
+            token = Picked(greedy_ids[node + 1])
+        else:
+            token = _pick(logits[node + 1].float().cpu().numpy(), _after(request, path))
+        finish = _finish(params, token.id, request.position + len(path), request.last_position)
+        child = children.get((node, token.id)) if finish is None else None
+        if child is None:
+            return replace(
+                token, finish=finish, accepted=node + 1, path_logprobs=tuple(path_logprobs)
+            )
+        node = child
+        path.append(token.id)
+        if token.logprobs is not None:
+            path_logprobs.append(token.logprobs)
+
+
+def _after(request: SampleRequest, path: Sequence[int]) -> SampleRequest:
+    """What is asked where some of the draft has been accepted."""
+    if not path:
+        return request
+    generated = np.concatenate((request.generated, np.array(path, np.int32)))
+    return replace(request, position=request.position + len(path), generated=generated)
+
+
+def _finish(
+    params: SamplingParams, token: int, position: int, last_position: int
+) -> FinishReason | None:
+    if token in params.stop_token_ids:
+        return FinishReason.STOP
+    return FinishReason.LENGTH if position >= last_position else None
 
 
 def _is_plain_greedy(params: SamplingParams) -> bool:

@@ -7,13 +7,19 @@ import numpy.typing as npt
 
 from engine.core.errors import RemoteProtocolError
 from engine.core.ids import PeerId
-from engine.protocol.frames import LOSSY_CODECS, Frame, Row, RowFlags
+from engine.protocol.frames import LOSSY_CODECS, Frame
+from engine.protocol.rows import Row, RowFlags
 from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder
+from engine.speculation.tree import TokenTree, check_tree
 
 
 class RowsMissing(RemoteProtocolError):
     """A gap in a sequence: the peer's fault, or that of whoever led it here."""
+
+
+class DraftRefused(RemoteProtocolError):
+    """A draft that cannot be: the session is as it was, and its client may try again."""
 
 
 def check_row(
@@ -39,22 +45,52 @@ def check_row(
 
     Raises:
         RowsMissing: Rows before this one have not come.
+        DraftRefused: The row's draft cannot be computed, or does not end as it says.
         RemoteProtocolError: The peer breaks another rule.
     """
     if not session.accepts_from(peer):
         raise RemoteProtocolError("The peer sent rows of a session that does not pass it.")
     if row.position > session.position:
-        raise RowsMissing("The peer sent rows that leave a gap in their sequence.")
-    if row.position + row.count > session.capacity_tokens:
+        _check_follows(session, row)
+    if row.position + row.committed > session.capacity_tokens:
         raise RemoteProtocolError("The peer sent more tokens than it had reserved room for.")
-    if waiting_tokens + row.count > session.capacity_tokens:  # the same rows over and over
+    if waiting_tokens + row.committed > session.capacity_tokens:  # the same rows over and over
         raise RemoteProtocolError("The peer sent rows faster than their sequence can take.")
-    if row.flags & ~RowFlags.SAMPLE:
+    if row.flags & ~(RowFlags.SAMPLE | RowFlags.OPEN):
         raise RemoteProtocolError("The peer sent rows with flags that make no sense here.")
     width = 0 if session.is_first else order.spec.hidden_size
     if frame.width != width or bool(frame.dtype) != bool(width):
         raise RemoteProtocolError(f"The peer sent rows of width {frame.width}, not {width}.")
     if frame.codec in LOSSY_CODECS and frame.codec is not session.lossy:
         raise RemoteProtocolError("The peer rounded rows of a session that does not allow it.")
-    if int(ids.min()) < 0 or int(ids.max()) >= order.spec.vocab_size:
+    own = ids[: row.committed]
+    if int(own.min()) < 0 or int(own.max()) >= order.spec.vocab_size:
         raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
+    if row.parents:
+        try:
+            _check_draft(session, row, ids[row.committed :], order, waiting_tokens)
+        except RemoteProtocolError as error:
+            raise DraftRefused(str(error)) from error
+
+
+def _check_follows(session: Session, row: Row) -> None:
+    """Say whether a row goes on where the accepted part of a draft ends."""
+    if session.draft is None or not session.draft.is_computed:
+        raise RowsMissing("The peer sent rows that leave a gap in their sequence.")
+    try:
+        session.draft.pending.path(row)
+    except RemoteProtocolError as error:
+        raise DraftRefused(str(error)) from error
+
+
+def _check_draft(
+    session: Session, row: Row, ids: npt.NDArray[np.int32], order: LoadOrder, waiting_tokens: int
+) -> None:
+    tree = TokenTree(tuple(ids.tolist()), row.parents)
+    check_tree(tree, vocab_size=order.spec.vocab_size, max_nodes=session.draft_tokens)
+    if row.position + row.committed + max(tree.depths()) > session.capacity_tokens:
+        raise RemoteProtocolError(
+            "A draft reaches beyond the room that was reserved for its answer."
+        )
+    if row.is_prefill or waiting_tokens:
+        raise RemoteProtocolError("A draft came before the tokens that it follows were computed.")

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.core.generation import FinishReason, Sampled
+from engine.core.generation import FinishReason, Sampled, TokenLogprobs
 from engine.core.ids import PeerId
-from engine.protocol.frames import DECODE_TOKENS, Codec, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Codec, Frame, Kind
+from engine.protocol.rows import DECODE_TOKENS, Row, RowFlags, path_to
 from engine.protocol.tokens import encode_logprobs
 from engine.server.kept import KeptOutputs
 from engine.server.scheduler import Work
@@ -39,7 +40,7 @@ def hidden_frames(
         table: Rows of sessions that have been closed meanwhile, or of an older attempt, are left
             out, and what the next stage has already.
         order: What the worker holds.
-        kept: All that is computed goes in here.
+        kept: All that is computed goes in here, drafts apart.
     """
     token_bytes = len(hidden) // sum(work.row.count for work in batch)
     short: dict[tuple[PeerId, Codec], list[tuple[Work, memoryview]]] = defaultdict(list)
@@ -52,9 +53,12 @@ def hidden_frames(
         at += size
         if session is None or session.attempt != work.row.attempt:
             continue
-        kept.add(session.id, work.row.position, work.ids, part)
-        skip = session.emit(work.row.position, work.row.count)
-        if skip == work.row.count:
+        own = work.row.committed
+        kept.add(session.id, work.row.position, work.ids[:own], part[: own * token_bytes])
+        if session.draft is not None:
+            session.draft.computed(work.row, part)
+        skip = session.emit(work.row.position, own)
+        if skip == own:
             continue
         if skip:
             work = replace(work, hidden=()).split(skip)[1]
@@ -100,6 +104,8 @@ def token_frames(
 ) -> Iterator[tuple[PeerId, Frame]]:
     """New ids, to the first stages (the closed ring) and to the clients at the same time.
 
+    Where the client leads, to it alone.
+
     Args:
         batch: The rows of the pass, in order.
         sampled: One per row with SAMPLE, in order.
@@ -109,7 +115,9 @@ def token_frames(
     for work in batch:
         session = table.get(work.row.session)
         if session is not None and session.attempt == work.row.attempt:
-            session.emit(work.row.position, work.row.count)
+            session.emit(work.row.position, work.row.committed)
+            if session.draft is not None:
+                session.draft.computed(work.row)
     asked = [work.row for work in batch if work.row.flags & RowFlags.SAMPLE]
     ring: dict[PeerId, list[tuple[Row, int]]] = defaultdict(list)
     clients: dict[PeerId, list[tuple[Row, Sampled]]] = defaultdict(list)
@@ -117,18 +125,28 @@ def token_frames(
         session = table.get(asking.session)
         if session is None or session.attempt != asking.attempt:
             continue
-        position = asking.position + asking.count
+        depth = len(path_to(asking.parents, token.accepted))
+        position = asking.position + asking.committed + depth
         flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]
-        answer = Row(session.id, position, 1, session.attempt, flags)
+        is_open = RowFlags.OPEN if session.client_leads else asking.flags & RowFlags.OPEN
+        session.client_leads = False
+        answer = Row(
+            session.id, position, 1, session.attempt, flags | is_open, accepted=token.accepted
+        )
         clients[session.owner].append((answer, token))
-        if token.finish is None and not session.is_mute:
-            step = Row(session.id, position, 1, session.attempt, RowFlags.SAMPLE)
+        if token.finish is None and not is_open and not session.is_mute:
+            step = replace(answer, flags=RowFlags.SAMPLE)
             ring[session.next_peer].append((step, token.id))
     for peer, steps in ring.items():
         yield peer, _ids_frame(Kind.STEP, steps)
     for peer, answers in clients.items():
-        logprobs = encode_logprobs([token.logprobs for _, token in answers])
+        logprobs = encode_logprobs([_logprobs(token) for _, token in answers])
         yield peer, _ids_frame(Kind.TOKENS, [(row, token.id) for row, token in answers], logprobs)
+
+
+def _logprobs(token: Sampled) -> tuple[TokenLogprobs, ...]:
+    """Of what is accepted of a draft, and of the token after it; empty when nobody asked."""
+    return () if token.logprobs is None else (*token.path_logprobs, token.logprobs)
 
 
 def _ids_frame(kind: Kind, rows: Sequence[tuple[Row, int]], payload: bytes = b"") -> Frame:

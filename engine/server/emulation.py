@@ -72,9 +72,7 @@ class EmulatedBlocks:
     def forward(self, x: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:
         """See `BlockStack.forward`: [N, D] to [N, D]."""
         started_s = time.perf_counter()
-        positions = torch.cat(
-            [torch.arange(row.position, row.position + row.count) for row in rows]
-        ).to(x.device)
+        positions = torch.tensor([p for row in rows for p in row.positions], device=x.device)
         ids, errors = _ids(x), torch.zeros_like(positions)
         if span.start > 0:
             errors = _bits(x)[:, _ERROR_CHANNEL].to(torch.int64)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from engine.core.clock import Clock
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Kind, Row
+from engine.protocol.frames import Kind
 from engine.protocol.messages import Failed, message_frame
+from engine.protocol.rows import Row
 from engine.server.serving import Serving
 from engine.server.servings import Servings
 from engine.server.sessions import Session

@@ -58,7 +58,7 @@ class Forks:
     def waiting_tokens(self, session: SessionId) -> int:
         """Tokens of a session that wait here."""
         fork = self._waiting.get(session)
-        return 0 if fork is None else sum(work.row.count for work in fork.rows)
+        return 0 if fork is None else sum(work.row.committed for work in fork.rows)
 
     def ready(self, source: SessionId, computed_tokens: int) -> list[Fork]:
         """Let go those that can go on, now that `source` has come so far."""

@@ -42,7 +42,7 @@ from engine.protocol.recovery import (
     ReplayRequest,
     RouteRequest,
 )
-from engine.server.arrivals import RowsMissing, check_row
+from engine.server.arrivals import DraftRefused, RowsMissing, check_row
 from engine.server.endings import Endings
 from engine.server.pace import Pace, PassCost
 from engine.server.recovery import refusal
@@ -73,7 +73,7 @@ class StageHandler:
         self.pace = Pace()
         links.on([Kind.OPEN], self._on_open)
         links.on([Kind.STEP], self._on_step)
-        links.on([Kind.KEEP, Kind.CLOSE], self._on_sessions)
+        links.on([Kind.KEEP, Kind.CLOSE, Kind.LEAD], self._on_sessions)
         links.on([Kind.HOLD, Kind.ROUTE, Kind.REPLAY], self._on_repair)
         links.on([Kind.STATS], self._on_stats)
         links.on_lost(self._on_lost)
@@ -209,6 +209,8 @@ class StageHandler:
         for serving in self._servings:
             if frame.kind is Kind.KEEP:
                 serving.table.keep(message.ids(), peer, self._clock.monotonic_s())
+            elif frame.kind is Kind.LEAD:
+                serving.table.open_rings(message.ids(), peer)
             else:
                 self._endings.end(serving, serving.table.close(message.ids(), peer), keep=True)
 
@@ -250,7 +252,11 @@ class StageHandler:
                     raise  # the owner's own; what comes round the ring is lost without a fault
                 serving.recovery.rows_missing(session, peer, str(error))
                 continue
-            session.position = row.position + row.count
+            except DraftRefused as error:
+                serving.recovery.draft_refused(session, str(error))
+                continue
+            if (accepted := session.arrived(row, ids)) is not None and not session.is_last:
+                serving.kept.add(session.id, accepted.position, accepted.ids, accepted.hidden)
             serving.reuse.arrived(session, row)
             serving.passes.add(
                 Work(

@@ -15,7 +15,10 @@ _USUAL_ROW_SHARE = 0.03
 
 @dataclass(slots=True)
 class PassCost:
-    """The time of a pass that only decodes, as a + b · rows, fitted to the recent ones."""
+    """The time of a pass that only decodes, as a + b · rows, fitted to the recent ones.
+
+    Each token of a draft counts as a row.
+    """
 
     _weight: float = 0.0
     _rows: float = 0.0

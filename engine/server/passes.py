@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -14,7 +14,8 @@ from engine.config import StageConfig
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, WorkerFailed
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Frame, Row
+from engine.protocol.frames import Frame
+from engine.protocol.rows import Row
 from engine.server.emit import hidden_frames, token_frames
 from engine.server.forks import Forks
 from engine.server.gathering import Gathering
@@ -123,7 +124,7 @@ class Passes:
     def waiting_tokens(self, session: Session) -> int:
         """Tokens that a session has waiting."""
         void = (work for each in self._under_way if each.is_void for work in each.batch)
-        again = (w.row.count for w in (*self._again, *void) if w.row.session == session.id)
+        again = (w.row.committed for w in (*self._again, *void) if w.row.session == session.id)
         return (
             self._scheduler.waiting_tokens(session.owner, session.id)
             + self._forks.waiting_tokens(session.id)
@@ -226,7 +227,7 @@ class Passes:
     def _begin(self, batch: list[Work]) -> None:
         for work in batch:
             if (session := self._session(work)) is not None:
-                session.begin(work.row.position, work.ids)
+                session.begin(work.row.position, work.ids[: work.row.committed])
         for key in {work.batch for work in batch if not work.width and not work.is_prefill}:
             self._gathering.took(key)
         result = self._worker.submit(
@@ -257,7 +258,7 @@ class Passes:
         self._rests_until_s = done_s + result.compute_s * (1 / self._pace.work_share - 1)
         for work in batch:
             if self._session(work) is not None:
-                self._let_go(work.row.session, work.row.position + work.row.count)
+                self._let_go(work.row.session, work.row.position + work.row.committed)
         self._emit(batch, result)
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)
@@ -271,7 +272,7 @@ class Passes:
             local_s=now_s - arrived_s,
         )
         if self._share.is_calm(now_s) and not any(work.is_prefill for work in batch):
-            self._decode_cost.learn(len(batch), result.compute_s)
+            self._decode_cost.learn(_num_tokens(batch), result.compute_s)
 
     def _try_again(self, batch: list[Work]) -> None:
         self._again.extend(work for work in batch if self._session(work) is not None)
@@ -287,10 +288,10 @@ class Passes:
 
     def _note_prefill(self, batch: list[Work], now_s: float, compute_s: float) -> None:
         decoding = [work for work in batch if not work.is_prefill]
-        cost_s = self._decode_cost.of(len(decoding)) if decoding else 0.0
+        cost_s = self._decode_cost.of(_num_tokens(decoding)) if decoding else 0.0
         base_s = self._decode_cost.base_s
         if len(decoding) < len(batch):
-            tokens = sum(work.row.count for work in batch if work.is_prefill)
+            tokens = _num_tokens(work for work in batch if work.is_prefill)
             own_s = compute_s - cost_s
             self._share.prefilled(now_s, tokens, took_s=own_s, base_s=0.0 if decoding else base_s)
         # The end of a prompt may look like a decode step, but has waited for its beginning.
@@ -310,3 +311,8 @@ class Passes:
             frames = hidden_frames(batch, result.hidden, self._table, self._order, self._kept)
         for peer, frame in frames:
             self._send(peer, frame)
+
+
+def _num_tokens(batch: Iterable[Work]) -> int:
+    """What a pass computes: a draft's tokens cost as much as any."""
+    return sum(work.row.count for work in batch)

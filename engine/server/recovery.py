@@ -27,6 +27,7 @@ from engine.core.plans import Span
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import message_frame, parse
 from engine.protocol.recovery import (
+    DRAFT_REFUSED,
     DRAINING,
     MOVED,
     ROWS_MISSING,
@@ -120,6 +121,11 @@ class Recovery:
         """Rows came that do not follow on what is here."""
         session.is_deaf = True
         self._tell([session], ROWS_MISSING, peer, reason)
+
+    def draft_refused(self, session: Session, reason: str) -> None:
+        """A draft came that cannot be: the session waits for its client to do without."""
+        session.is_deaf = True
+        self._tell([session], DRAFT_REFUSED, None, reason)
 
     def drain(self, moved_to: Span | None) -> None:
         """Tell all clients that this will end soon, and which blocks the node holds then."""

@@ -7,7 +7,8 @@ import asyncio
 from engine.core.clock import Clock
 from engine.core.errors import PeerUnreachable, StageRefused
 from engine.core.ids import PeerId
-from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind, Row
+from engine.protocol.frames import ELEMENT_BYTES, Frame, Kind
+from engine.protocol.rows import Row
 from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace
 from engine.server.sessions import Session, SessionTable

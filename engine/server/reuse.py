@@ -9,9 +9,9 @@ import numpy as np
 from engine.core.errors import StageRefused
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Row
 from engine.protocol.messages import OpenRequest, SequenceMessage
 from engine.protocol.prefixes import digests, marks
+from engine.protocol.rows import Row
 from engine.server.pace import Pace
 from engine.server.passes import Passes
 from engine.server.prefixes import Entry, Match, PrefixIndex

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
-from engine.protocol.frames import ELEMENT_BYTES, Dtype, Row, RowFlags
+from engine.protocol.frames import ELEMENT_BYTES, Dtype
+from engine.protocol.rows import Row, RowFlags
 
 BatchKey = tuple[PeerId, int]
 """A client's request: sequences that were opened together."""
@@ -59,10 +60,10 @@ class Work:
         return self.row.is_prefill
 
     def split(self, count: int) -> tuple[Work, Work]:
-        """Cut after `count` tokens; only the last part keeps the SAMPLE mark."""
+        """Cut after `count` committed tokens; only the last part keeps the marks and the draft."""
         row = self.row
-        head = replace(row, count=count, flags=row.flags & ~RowFlags.SAMPLE)
-        tail = replace(row, position=row.position + count, count=row.count - count)
+        head = replace(row, count=count, flags=RowFlags.NONE, parents=())
+        tail = replace(row, position=row.position + count, count=row.count - count, accepted=0)
         before, after = _cut(self.hidden, count * self.width * ELEMENT_BYTES[self.dtype])
         return (
             replace(self, row=head, ids=self.ids[:count], hidden=before),
@@ -98,9 +99,9 @@ class Scheduler:
         sessions.setdefault(work.row.session, deque()).append(work)
 
     def waiting_tokens(self, owner: PeerId, session: SessionId) -> int:
-        """Tokens that a session has waiting."""
+        """Tokens that a session has waiting, drafts apart."""
         sessions = self._owners.get(owner, OrderedDict())
-        return sum(work.row.count for work in sessions.get(session, ()))
+        return sum(work.row.committed for work in sessions.get(session, ()))
 
     def drop(self, owner: PeerId, session: SessionId) -> None:
         """Forget what a session has waiting."""

@@ -10,7 +10,8 @@ from engine.codec.lanes import ElementType
 from engine.config import StageConfig
 from engine.core.clock import Clock
 from engine.core.ids import PeerId
-from engine.protocol.frames import ELEMENT_BYTES, Frame, Row
+from engine.protocol.frames import ELEMENT_BYTES, Frame
+from engine.protocol.rows import DECODE_TOKENS, MAX_DRAFTED, Row
 from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace, PassCost
 from engine.server.passes import Passes
@@ -78,6 +79,7 @@ class Serving:
                 1, ELEMENT_BYTES[order.dtype], order.kv_dtype
             ),
             lease_s=config.lease_s,
+            max_draft_tokens=min(MAX_DRAFTED, max(0, config.max_batch_tokens - DECODE_TOKENS)),
             in_pages=order.device != "cpu",
         )
         kept = KeptOutputs(

@@ -15,6 +15,9 @@ from engine.core.kv_room import PAGE_TOKENS, KvRoom, kv_room
 from engine.core.plans import Hop, Route, Span
 from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
+from engine.protocol.rows import MAX_DRAFTED, Row
+from engine.server.drafts import PassingDraft
+from engine.server.kept import Kept
 
 REPLAYS_PER_TOKEN = 16
 """Tokens whose outputs may be replayed for each one computed: at first, all there are, so often."""
@@ -35,6 +38,9 @@ class Session:
     index: int
     """Our place in the route."""
     capacity_tokens: int
+    """Of prompt and answer."""
+    draft_tokens: int
+    """Of the largest draft, for which there is room besides."""
     prompt_tokens: int
     attempt: int
     room_bytes: int
@@ -45,7 +51,9 @@ class Session:
     """How its hidden states may be rounded on the wire; RAW: not at all."""
     position: int = 0
     """Tokens whose rows have arrived or are reused: the next row must start here (or earlier, to
-    replay)."""
+    replay), or where what is accepted of `draft` ends."""
+    draft: PassingDraft | None = None
+    """Of the last row that arrived."""
     has_begun: bool = False
     """Whether a row has arrived."""
     prefixes: PrefixUse = PrefixUse.NONE
@@ -70,10 +78,40 @@ class Session:
     """Rows from the stage before us may be missing: ignore them until the route is repaired."""
     is_mute: bool = False
     """The next stage is out of reach: keep what is computed until the route is repaired."""
+    client_leads: bool = False
+    """At the last stage: what comes next goes to the client alone, whatever its row says."""
     is_routed: bool = False
     """The client has led the present attempt already."""
     replay_tokens_left: int = 0
     """Earned by computing, spent by replays."""
+
+    def arrived(self, row: Row, ids: npt.NDArray[np.int32]) -> Kept | None:
+        """Take note of a row, and of what it says about the draft before it.
+
+        Args:
+            row: Passed `arrivals.check_row`.
+            ids: `[row.count]`
+
+        Returns:
+            What the accepted tokens of that draft gave, to be kept with the outputs before it.
+        """
+        accepted = None
+        if self.draft is not None and row.position > self.position:
+            accepted = self.draft.accepted(row)
+            self._take(accepted)
+        self.draft = PassingDraft.of(row, ids)
+        self.position = row.position + row.committed
+        return accepted
+
+    def _take(self, accepted: Kept) -> None:
+        """Make tokens the sequence's own that were computed and sent on as a draft."""
+        start, end = accepted.position, accepted.position + len(accepted.ids)
+        if self.ids is not None:
+            self.ids[start:end] = accepted.ids
+        self.replay_tokens_left += len(accepted.ids) * REPLAYS_PER_TOKEN
+        self.computed = end
+        if self.sent_to is not None and self.sent_to >= start:
+            self.sent_to = end
 
     def begin(self, position: int, ids: npt.NDArray[np.int32]) -> None:
         """Note that the worker has been given a row: what it held from there on is overwritten."""
@@ -125,8 +163,8 @@ class Session:
     def hold(self, attempt: int) -> None:
         """Begin a new attempt: rows of older ones no longer count."""
         self.attempt = attempt
-        self.position = self.computed
-        self.is_deaf = self.is_mute = self.is_routed = False
+        self.position, self.draft = self.computed, None
+        self.is_deaf = self.is_mute = self.is_routed = self.client_leads = False
 
     def lead(self, route: Route, index: int, send_from: int) -> None:
         """Go along `route` from now on, the outputs of token `send_from` first."""
@@ -170,6 +208,8 @@ class SessionTable:
     block_token_bytes: int
     """KV bytes of one token in one block."""
     lease_s: float
+    max_draft_tokens: int = MAX_DRAFTED
+    """The longest draft that a pass has room for."""
     in_pages: bool = False
     """Whether the device gives room in pages, which hold their tokens in all of our blocks."""
     used_bytes: int = 0
@@ -218,10 +258,18 @@ class SessionTable:
                 f"This stage holds {self.model_id}, not {request.model_id}; "
                 "all members of a swarm must run the same model."
             )
+        longest = max(sequence.draft_tokens for sequence in request.sequences)
+        if longest > self.max_draft_tokens:
+            raise StageRefused(
+                f"The request wants room for drafts of {longest} tokens, but this stage verifies at "
+                f"most {self.max_draft_tokens} at once; draft fewer."
+            )
         route = request.route()
         index = self.place(route)
         span = route.hops[index].span
-        rooms = [kv_room(s.capacity_tokens, s.kv_offload) for s in request.sequences]
+        rooms = [
+            kv_room(s.capacity_tokens + s.draft_tokens, s.kv_offload) for s in request.sequences
+        ]
         sessions = [
             Session(
                 id=SessionId(sequence.session),
@@ -231,6 +279,7 @@ class SessionTable:
                 route=route,
                 index=index,
                 capacity_tokens=sequence.capacity_tokens,
+                draft_tokens=sequence.draft_tokens,
                 prompt_tokens=sequence.prompt_tokens,
                 attempt=request.attempt,
                 room_bytes=self.room_bytes(room.device, span),
@@ -250,7 +299,7 @@ class SessionTable:
         return sessions
 
     def _check_room(self, sessions: list[Session]) -> None:
-        wanted = sum(session.capacity_tokens for session in sessions)
+        wanted = sum(session.capacity_tokens + session.draft_tokens for session in sessions)
         room_bytes = sum(session.room_bytes for session in sessions)
         ram_bytes = sum(session.ram_room_bytes for session in sessions)
         total, free = self.total_tokens, self.free_tokens
@@ -312,6 +361,11 @@ class SessionTable:
         """Renew leases."""
         for session in self._owned(sessions, owner):
             session.expires_s = now_s + self.lease_s
+
+    def open_rings(self, sessions: Iterable[SessionId], owner: PeerId) -> None:
+        """Let the client lead from the next token on."""
+        for session in self._owned(sessions, owner):
+            session.client_leads = True
 
     def close(self, sessions: Iterable[SessionId], owner: PeerId) -> list[Session]:
         """Drop sessions of `owner`; ids that are unknown or another's are left alone."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.config import StageEmulation
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
-from engine.core.generation import FinishReason, Sampled
+from engine.core.generation import Sampled
 from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype, KvRoom
 from engine.core.model_spec import ModelSpec
@@ -28,8 +28,9 @@ from engine.models.attention import PackedRow
 from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
-from engine.protocol.frames import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags
 from engine.sampling.sample import SampleRequest, sample
+from engine.server.drafts import PendingDraft
 from engine.server.emulation import EmulatedBlocks, EmulatedEnds
 
 
@@ -47,10 +48,21 @@ class StageOutput:
 class _Session:
     span: Span
     cache: SequenceCache
+    capacity_tokens: int
+    """Of prompt and answer; the cache has room for a draft besides."""
     prompt_tokens: int
     sampling: SamplingParams
     ids: npt.NDArray[np.int32] = field(repr=False)
-    """[capacity]: ids of the tokens in the cache, which the penalties need."""
+    """[room]: ids of the tokens in the cache, which the penalties need."""
+    draft: PendingDraft | None = None
+
+    def settle(self, row: Row) -> None:
+        """Keep of the draft before a row what has become of it, and forget the rest."""
+        if self.draft is not None and row.position > self.cache.length:
+            places = [self.draft.position + node for node in self.draft.path(row)]
+            self.cache.move(places, self.draft.position)
+            self.ids[self.draft.position : row.position] = self.ids[places]
+        self.draft = None
 
 
 class Stage:
@@ -135,6 +147,7 @@ class Stage:
         sampling: SamplingParams,
         *,
         kv_offload: float = 0.0,
+        draft_tokens: int = 0,
     ) -> None:
         """Reserve room for a sequence; one that is already open under this id is replaced.
 
@@ -145,6 +158,7 @@ class Stage:
             prompt_tokens: Where the answer begins.
             sampling: How the last stage picks its tokens.
             kv_offload: α, the share of the room that lies in RAM: the oldest positions.
+            draft_tokens: Room for the largest draft, besides.
 
         Raises:
             RemoteProtocolError: The span is not ours.
@@ -163,10 +177,11 @@ class Stage:
         self.close(session)
         self._sessions[session] = _Session(
             span,
-            self._pool.reserve(len(span), capacity_tokens, kv_offload),
+            self._pool.reserve(len(span), capacity_tokens + draft_tokens, kv_offload),
+            capacity_tokens,
             prompt_tokens,
             sampling,
-            np.zeros(capacity_tokens, np.int32),
+            np.zeros(capacity_tokens + draft_tokens, np.int32),
         )
 
     def copy_prefix(self, session: SessionId, source: SessionId, tokens: int) -> None:
@@ -218,14 +233,17 @@ class Stage:
         if session is None:
             raise RemoteProtocolError("A peer sent tokens of a session that is not open here.")
         if row.position > session.cache.length:
-            raise RemoteProtocolError(
-                f"A peer sent tokens from position {row.position} on, but only"
-                f" {session.cache.length} came before; the sequence must be replayed."
-            )
-        if row.position + row.count > session.cache.capacity_tokens:
+            if session.draft is None:
+                raise RemoteProtocolError(
+                    f"A peer sent tokens from position {row.position} on, but only"
+                    f" {session.cache.length} came before; the sequence must be replayed."
+                )
+            session.draft.path(row)
+        room = (session.capacity_tokens, session.cache.capacity_tokens)
+        if row.position + row.committed > room[0] or row.position + row.count > room[1]:
             raise CacheFull(
-                f"A sequence has outgrown the {session.cache.capacity_tokens} tokens reserved for"
-                " it; open it again with more room."
+                f"A sequence has outgrown the {room[0]} tokens reserved for it, or a draft the "
+                f"{room[1] - room[0]} besides; open it again with more room."
             )
 
     @torch.inference_mode()
@@ -235,7 +253,8 @@ class Stage:
         """Run the rows through the blocks of their sessions' span.
 
         A row that begins before the end of what its session holds is a replay: the session forgets
-        everything from there on first. All rows are checked before anything changes.
+        everything from there on first. One that follows a draft says what of it is the session's own.
+        All rows are checked before anything changes.
 
         Args:
             rows: Of different sessions that use the same span, packed.
@@ -251,7 +270,8 @@ class Stage:
         span = sessions[0].span
         packed, start = [], 0
         for row, session in zip(rows, sessions, strict=True):
-            packed.append(PackedRow(session.cache, start, row.count, row.position))
+            session.settle(row)
+            packed.append(PackedRow(session.cache, start, row.count, row.position, row.parents))
             session.cache.length = row.position  # what follows is overwritten now
             session.cache.written = max(session.cache.written, row.position + row.count)
             start += row.count
@@ -263,7 +283,8 @@ class Stage:
         for row, session, place in zip(rows, sessions, packed, strict=True):
             end = row.position + row.count
             session.ids[row.position : end] = ids[place.start : place.start + row.count]
-            session.cache.length = end
+            session.cache.length = row.position + row.committed
+            session.draft = PendingDraft.of(row)
         if span.end < self._spec.num_hidden_layers:
             return StageOutput(x.contiguous())
         return StageOutput(None, self._sample(x, rows, sessions, packed))
@@ -299,27 +320,36 @@ class Stage:
         chosen = [i for i, row in enumerate(rows) if RowFlags.SAMPLE in row.flags]
         if not chosen:
             return ()
-        last = [packed[i].start + packed[i].count - 1 for i in chosen]
-        logits = self._ends.logits(x if len(last) == len(x) else x[last])  # [R, V]
-        picked = sample(logits, [self._request(sessions[i]) for i in chosen])
+        places: list[int] = []  # of the last committed token, and of the draft's
+        requests = []
+        for i in chosen:
+            end = packed[i].start + packed[i].count
+            places.extend(range(end - 1 - len(rows[i].parents), end))
+            requests.append(self._request(sessions[i], rows[i]))
+        logits = self._ends.logits(x if len(places) == len(x) else x[places])  # [R, V]
         return tuple(
-            Sampled(rows[i].session, token.id, token.logprobs, self._finish(sessions[i], token.id))
-            for i, token in zip(chosen, picked, strict=True)
+            Sampled(
+                rows[i].session,
+                token.id,
+                token.logprobs,
+                token.finish,
+                token.accepted,
+                token.path_logprobs,
+            )
+            for i, token in zip(chosen, sample(logits, requests), strict=True)
         )
 
     @staticmethod
-    def _request(session: _Session) -> SampleRequest:
+    def _request(session: _Session, row: Row) -> SampleRequest:
         length, prompt = session.cache.length, session.prompt_tokens
+        # The token at the end of the room is given, but not computed any more.
+        last_position = min(prompt + session.sampling.max_new_tokens - 1, session.capacity_tokens)
         return SampleRequest(
-            session.sampling, length, session.ids[: min(prompt, length)], session.ids[prompt:length]
+            session.sampling,
+            length,
+            session.ids[: min(prompt, length)],
+            session.ids[prompt:length],
+            last_position,
+            session.ids[length : length + len(row.parents)],
+            row.parents,
         )
-
-    @staticmethod
-    def _finish(session: _Session, token: int) -> FinishReason | None:
-        if token in session.sampling.stop_token_ids:
-            return FinishReason.STOP
-        position = session.cache.length  # of the new token, which is not in the cache yet
-        is_last = position + 1 - session.prompt_tokens >= session.sampling.max_new_tokens
-        if is_last or position >= session.cache.capacity_tokens:
-            return FinishReason.LENGTH
-        return None

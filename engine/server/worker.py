@@ -18,12 +18,14 @@ import torch
 
 from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed
+from engine.core.generation import TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Dtype, Row, RowFlags
+from engine.protocol.frames import Dtype
+from engine.protocol.rows import Row, RowFlags
 from engine.server.link import Message, SharedRegions, WorkerSocket
 from engine.server.stage import Stage
 
@@ -136,6 +138,7 @@ class Worker:
                 sequence["prompt_tokens"],
                 SamplingParams(**sampling),
                 kv_offload=sequence["kv_offload"],
+                draft_tokens=sequence["draft_tokens"],
             )
 
     def _copy(self, message: Message) -> None:
@@ -147,8 +150,8 @@ class Worker:
         started_s, started_cpu_s = time.perf_counter(), time.process_time()
         slot = message["slot"]
         rows = [
-            Row(SessionId(session), position, count, 0, RowFlags(flags))
-            for session, position, count, flags in message["rows"]
+            Row(SessionId(session), position, count, 0, RowFlags(flags), tuple(parents), accepted)
+            for session, position, count, flags, parents, accepted in message["rows"]
         ]
         ids = np.frombuffer(message["ids"], np.int32)
         hidden = None
@@ -172,15 +175,19 @@ class Worker:
                 sampled.session,
                 sampled.id,
                 None if sampled.finish is None else sampled.finish.value,
-                None
-                if sampled.logprobs is None
-                else (sampled.logprobs.logprob, list(sampled.logprobs.top)),
+                None if sampled.logprobs is None else _packed(sampled.logprobs),
+                sampled.accepted,
+                [_packed(logprobs) for logprobs in sampled.path_logprobs],
             )
             for sampled in output.sampled
         ]
         answer["compute_s"] = time.perf_counter() - started_s
         answer["cpu_s"] = time.process_time() - started_cpu_s  # of all threads
         self._socket.send(answer)
+
+
+def _packed(logprobs: TokenLogprobs) -> tuple[float, list[tuple[int, float]]]:
+    return logprobs.logprob, list(logprobs.top)
 
 
 def main() -> None:

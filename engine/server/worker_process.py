@@ -27,8 +27,9 @@ from engine.core.kv_room import KvDtype
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.models.environment import COMPUTE_ENVIRONMENT
-from engine.protocol.frames import Dtype, Row
+from engine.protocol.frames import Dtype
 from engine.protocol.messages import SequenceMessage
+from engine.protocol.rows import Row
 from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
 
 logger = logging.getLogger(__name__)
@@ -248,7 +249,17 @@ class WorkerProcess:
             {
                 "op": "forward",
                 "slot": slot,
-                "rows": [(row.session, row.position, row.count, int(row.flags)) for row in rows],
+                "rows": [
+                    (
+                        row.session,
+                        row.position,
+                        row.count,
+                        int(row.flags),
+                        row.parents,
+                        row.accepted,
+                    )
+                    for row in rows
+                ],
                 "ids": ids.tobytes(),
                 "dtype": int(dtype),
                 "width": width,
@@ -320,15 +331,20 @@ class WorkerProcess:
 
 
 def _sampled(entry: Any) -> Sampled:
-    session, token_id, finish, logprobs = entry
+    session, token_id, finish, logprobs, accepted, path_logprobs = entry
     return Sampled(
         SessionId(session),
         token_id,
-        None
-        if logprobs is None
-        else TokenLogprobs(logprobs[0], tuple((int(i), float(p)) for i, p in logprobs[1])),
+        None if logprobs is None else _logprobs(logprobs),
         None if finish is None else FinishReason(finish),
+        accepted,
+        tuple(map(_logprobs, path_logprobs)),
     )
+
+
+def _logprobs(entry: Any) -> TokenLogprobs:
+    logprob, top = entry
+    return TokenLogprobs(logprob, tuple((int(i), float(p)) for i, p in top))
 
 
 def _visible(order: LoadOrder) -> dict[str, str]:

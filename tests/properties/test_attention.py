@@ -1,4 +1,4 @@
-"""Attention over any mix of rows, tiers and windows against softmax written out."""
+"""Attention over any mix of rows, drafts, tiers and windows against softmax written out."""
 
 from __future__ import annotations
 
@@ -27,14 +27,28 @@ class Recorded:
         self.held = torch.zeros(0, 2 * kv_heads, HEAD_DIM)  # [S, 2K, d]
 
 
-def expected(query: Tensor, held: Tensor, position: int, window: int | None) -> Tensor:
-    """[T, H, d] over [S + T, 2K, d], token by token and head by head."""
+def ancestors(node: int, parents: tuple[int, ...]) -> list[int]:
+    """A draft's tokens on the way to one of them, itself last."""
+    path = []
+    while node >= 0:
+        path.append(node)
+        node = parents[node]
+    return path[::-1]
+
+
+def expected(
+    query: Tensor, held: Tensor, position: int, window: int | None, parents: tuple[int, ...]
+) -> Tensor:
+    """[T, H, d] over [S + T, 2K, d], token by token and head by head; the last ones are a draft's."""
     T, H, d = query.shape
     K = held.shape[1] // 2
+    draft = position + T - len(parents)
     out = torch.zeros(T, H, d)
     for t in range(T):
-        first = 0 if window is None else max(0, position + t - window + 1)
-        seen = held[first : position + t + 1]
+        node = position + t - draft
+        path = ancestors(node, parents) if node >= 0 else []
+        seen_at = [*range(min(draft, position + t + 1)), *(draft + n for n in path)]
+        seen = held[seen_at if window is None else seen_at[-window:]]
         for h in range(H):
             kv_head = h * K // H
             weights = (seen[:, kv_head] @ query[t, h] / math.sqrt(d)).softmax(0)
@@ -91,7 +105,11 @@ def check(data: st.DataObject, device: torch.device) -> None:
             count = min(data.draw(st.sampled_from([1, 1, 1, 0, 2, 9]), "count"), room - position)
             if count:
                 start = sum(row.count for row in rows)
-                rows.append(PackedRow(sequence.cache, start, count, position))
+                drafted = data.draw(st.just(0) | st.integers(0, count - 1), "drafted")
+                parents = tuple(
+                    data.draw(st.integers(-1, node - 1), "parent") for node in range(drafted)
+                )
+                rows.append(PackedRow(sequence.cache, start, count, position, parents))
                 chosen.append(sequence)
         if not rows:
             continue
@@ -105,15 +123,22 @@ def check(data: st.DataObject, device: torch.device) -> None:
         for row, sequence in zip(rows, chosen, strict=True):
             own = slice(row.start, row.start + row.count)
             sequence.held = torch.cat([sequence.held[: row.position], new[own]])
-            answer = expected(query[own], sequence.held, row.position, window)
+            answer = expected(query[own], sequence.held, row.position, window, row.parents)
             assert torch.allclose(
                 out[own].cpu().view(row.count, heads, HEAD_DIM),
                 answer,
                 atol=TOLERANCE,
                 rtol=TOLERANCE,
             )
-            sequence.cache.length = row.position + row.count
-            sequence.cache.written = max(sequence.cache.written, sequence.cache.length)
+            end = row.position + row.count
+            sequence.cache.written = max(sequence.cache.written, end)
+            # Of a draft one path stays, and its tokens lie together from then on.
+            draft = end - len(row.parents)
+            accepted = data.draw(st.integers(-1, len(row.parents) - 1), "accepted")
+            path = [draft + node for node in ancestors(accepted, row.parents)]
+            sequence.cache.move(path, draft)
+            sequence.held = sequence.held[[*range(draft), *path]]
+            sequence.cache.length = len(sequence.held)
     for sequence in sequences:
         pool.release(sequence.cache)
     assert pool.num_bytes == (0, 0)

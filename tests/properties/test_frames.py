@@ -19,29 +19,41 @@ from engine.protocol.frames import (
     Frame,
     FrameLimits,
     Kind,
-    Row,
-    RowFlags,
     decode,
     encode,
     read_header,
     split_payload,
 )
+from engine.protocol.rows import ROW_BYTES, Row, RowFlags
 
 LIMITS = FrameLimits(max_rows=64, max_tokens=4096, max_payload_bytes=1 << 20)
-RESERVED = {*range(28, 36)}
+RESERVED = {*range(33, 36)}
 """Header bytes that say nothing of the frame itself."""
 
-rows = st.lists(
-    st.builds(
-        Row,
-        st.integers(0, 2**64 - 1).map(SessionId),
-        st.integers(0, 2**32 - 1),
-        st.integers(1, 9),
-        st.integers(0, 2**16 - 1),
-        st.sampled_from([RowFlags(flags) for flags in range(8)]),
-    ),
-    max_size=8,
-)
+
+@st.composite
+def drafts(draw):
+    """Parents of a chain, of a tree, or of what is none: that is for the receiver to check."""
+    size = draw(st.integers(0, 8))
+    chain = tuple(range(-1, size - 1))
+    return draw(st.just(chain) | st.tuples(*[st.integers(-1, 254)] * size))
+
+
+@st.composite
+def some_rows(draw):
+    parents = draw(drafts())
+    return Row(
+        SessionId(draw(st.integers(0, 2**64 - 1))),
+        draw(st.integers(0, 2**32 - 1)),
+        len(parents) + draw(st.integers(1, 9)),
+        draw(st.integers(0, 2**16 - 1)),
+        RowFlags(draw(st.integers(0, 15))),
+        parents,
+        draw(st.integers(0, 255)),
+    )
+
+
+rows = st.lists(some_rows(), max_size=8)
 
 
 @st.composite
@@ -53,7 +65,8 @@ def frames(draw, kinds=tuple(Kind), dtypes=tuple(Dtype)):
     num_tokens = sum(row.count for row in table)
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
-    ids = rng.integers(-(2**31), 2**31, num_tokens).astype(np.int32)
+    largest = draw(st.sampled_from([100, 2**16, 2**24, 2**31]))
+    ids = rng.integers(-largest if largest == 2**31 else 0, largest, num_tokens).astype(np.int32)
     dtype = draw(st.sampled_from(dtypes))
     width = draw(st.integers(1, 16)) if dtype else 0
     size = num_tokens * width * ELEMENT_BYTES[dtype]
@@ -179,3 +192,13 @@ def test_random_header_is_refused_or_within_limits(data):
 def test_random_bytes_are_never_a_frame(data):
     with pytest.raises(FrameCorrupt):
         read(data)
+
+
+@pytest.mark.parametrize(("largest", "bytes_each"), [(49_151, 2), (151_935, 3), (1 << 24, 4)])
+def test_ids_take_as_many_bytes_as_the_largest_needs_and_chains_no_parents(largest, bytes_each):
+    ids = np.array([7, largest, 1, 2, 3], np.int32)
+    chain = Row(SessionId(1), 0, 5, parents=(-1, 0, 1, 2))
+    frame = Frame(Kind.STEP, b"", (chain,), ids)
+    assert len(on_the_wire(frame)) == HEADER_BYTES + ROW_BYTES + 5 * bytes_each
+    tree = Frame(Kind.STEP, b"", (replace(chain, parents=(-1, 0, 1, 1)),), ids)
+    assert len(on_the_wire(tree)) == HEADER_BYTES + ROW_BYTES + 5 * bytes_each + 4

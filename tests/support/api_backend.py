@@ -8,7 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from engine.core.errors import EngineError
-from engine.core.generation import FinishReason, Lossy, PrefixUse, TokenEvent, TokenLogprobs
+from engine.core.generation import (
+    FinishReason,
+    Lossy,
+    PrefixUse,
+    Speculation,
+    TokenEvent,
+    TokenLogprobs,
+)
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.measurements import NetworkMeasurement
@@ -82,6 +89,7 @@ class ScriptedBackend:
         self.seen: list[tuple[tuple[int, ...], SamplingParams]] = []
         self.prefixes: PrefixUse | None = None
         self.lossy: Lossy | None = None
+        self.speculation: Speculation | None = None
         """These two of the last request."""
         self.reused_tokens = 0
         self.tokens_made = 0
@@ -168,9 +176,10 @@ class ScriptedBackend:
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
+        speculation: Speculation | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         self.seen += [(tuple(prompt), param) for prompt, param in zip(prompts, params, strict=True)]
-        self.prefixes, self.lossy = prefixes, lossy
+        self.prefixes, self.lossy, self.speculation = prefixes, lossy, speculation
         self.running += len(prompts)
         scripts = [self.script(param) for param in params]
         try:

@@ -12,7 +12,8 @@ from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
 from engine.core.profiles import BlockTimes, LinearTime, ModelSize, NetworkMatrix, NodeProfile
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
-from engine.protocol.frames import Dtype, Row, RowFlags
+from engine.protocol.frames import Dtype
+from engine.protocol.rows import Row, RowFlags
 from engine.server.scheduler import Work
 
 

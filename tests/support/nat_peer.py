@@ -17,7 +17,8 @@ import numpy as np
 from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.rows import Row, RowFlags
 from engine.swarm.hivemind_transport import HivemindTransport
 from engine.swarm.links import Links
 from engine.swarm.peer import EVERY_INTERFACE, SwarmPeer

@@ -18,7 +18,7 @@ from engine.core.kv_room import KvDtype
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.models.layout import read_spec
-from engine.protocol.frames import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags
 from engine.server.stage import Sampled, Stage, StageOutput
 from tests.support.tiny_models import FAMILIES, save_tiny
 
@@ -96,10 +96,13 @@ class Chain:
         """Run rows of (session, position, ids) through all stages in one pass."""
         flags = RowFlags.SAMPLE if sample else RowFlags.NONE
         table = [Row(SessionId(s), position, len(ids), 0, flags) for s, position, ids in rows]
-        ids = np.array([token for _, _, tokens in rows for token in tokens], np.int32)
+        return self.run(table, [token for _, _, tokens in rows for token in tokens])
+
+    def run(self, rows: Sequence[Row], ids: Sequence[int]) -> list[Sampled]:
+        """Run rows through all stages in one pass."""
         output = StageOutput(None)
         for part in self.stages:
-            output = part.forward(table, ids, output.hidden)
+            output = part.forward(rows, np.array(ids, np.int32), output.hidden)
         assert output.hidden is None
         return list(output.sampled)
 

@@ -9,7 +9,7 @@ import numpy as np
 from engine.core.generation import PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Dtype, Frame, Kind
 from engine.protocol.messages import (
     HopMessage,
     Message,
@@ -29,6 +29,7 @@ from engine.protocol.recovery import (
     ReplayUntil,
     RouteRequest,
 )
+from engine.protocol.rows import Row, RowFlags
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalSwarm, collect
 

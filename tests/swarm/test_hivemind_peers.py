@@ -19,7 +19,8 @@ from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
 from engine.core.errors import ConfigError, PeerUnreachable, StageRefused
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Dtype, Frame, Kind, Row
+from engine.protocol.frames import Dtype, Frame, Kind
+from engine.protocol.rows import Row
 from engine.swarm.addresses import split_peer
 from engine.swarm.handshake import NOT_A_MEMBER, Membership
 from engine.swarm.hivemind_transport import PROTOCOL, HivemindTransport

@@ -14,7 +14,7 @@ from engine.core.generation import Lossy
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Codec, Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Codec, Dtype, Frame, Kind
 from engine.protocol.messages import (
     Failed,
     HopMessage,
@@ -25,6 +25,7 @@ from engine.protocol.messages import (
     message_frame,
     parse,
 )
+from engine.protocol.rows import Row, RowFlags
 from tests.support.local_swarm import FAST, collect, local_swarm
 from tests.support.strangers import CAPACITY, SESSION, STAGE
 

@@ -12,10 +12,11 @@ import pytest_asyncio
 
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import HopMessage, OpenReply, Sessions, message_frame, parse
 from engine.protocol.prefixes import digests
 from engine.protocol.recovery import ROWS_MISSING, HoldRequest, Notice
+from engine.protocol.rows import Row, RowFlags
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
 from tests.support.strangers import (
     CAPACITY,

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.core.plans import Span
-from engine.protocol.frames import Frame, Kind, Row
+from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import HopMessage
+from engine.protocol.rows import Row
 from engine.server.sessions import REPLAYS_PER_TOKEN
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalSwarm, local_swarm

@@ -22,11 +22,11 @@ from engine.protocol.frames import (
     Frame,
     FrameLimits,
     Kind,
-    Row,
     decode,
     encode,
     read_header,
 )
+from engine.protocol.rows import Row
 from engine.swarm.link_codec import CodecWork, IncomingCodec, OutgoingCodec
 from tests.support.swarm import ALICE, BOB, eventually, memory_swarm
 

@@ -9,8 +9,9 @@ import pytest
 from engine.config import LinkFaults, LinkShape
 from engine.core.errors import PeerUnreachable, RemoteProtocolError, StageRefused
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Dtype, Frame, Kind, Row, encode
+from engine.protocol.frames import Dtype, Frame, Kind, encode
 from engine.protocol.messages import Sessions, message_frame
+from engine.protocol.rows import Row
 from engine.swarm.gate import MAX_STREAMS_PER_PEER
 from engine.swarm.handshake import NOT_A_MEMBER, Membership
 from tests.support.swarm import ALICE, BOB, CAROL, eventually, memory_swarm

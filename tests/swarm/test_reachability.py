@@ -14,7 +14,8 @@ from engine.core.clock import SystemClock
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import SessionId
 from engine.core.reach import LinkPath, Reach
-from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Dtype, Frame, Kind
+from engine.protocol.rows import Row, RowFlags
 from engine.swarm.addresses import is_circuit, is_loopback, relay_of
 from engine.swarm.circuits import reserve
 from engine.swarm.hivemind_transport import HivemindTransport

@@ -5,7 +5,7 @@ from engine.core.clock import SystemClock
 from engine.core.errors import PeerUnreachable
 from engine.core.generation import FinishReason
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags
 
 
 def batch() -> tuple[Batch, Sequence]:
@@ -18,15 +18,15 @@ def batch() -> tuple[Batch, Sequence]:
 def test_tokens_are_appended_in_order_and_repeated_ones_ignored() -> None:
     news, sequence = batch()
     for position, token in [(3, 7), (3, 8), (4, 9), (9, 1)]:
-        news.receive(Row(sequence.session, position, 1), token, None)
+        news.receive(Row(sequence.session, position, 1), token)
     assert sequence.ids == [1, 2, 3, 7, 9]
     assert news.news.qsize() == 2
 
 
 def test_last_token_finishes_the_sequence() -> None:
     news, sequence = batch()
-    news.receive(Row(sequence.session, 3, 1, 0, RowFlags.EOS), 2, None)
-    news.receive(Row(sequence.session, 4, 1), 5, None)
+    news.receive(Row(sequence.session, 3, 1, 0, RowFlags.EOS), 2)
+    news.receive(Row(sequence.session, 4, 1), 5)
     assert sequence.finished
     _, event = news.news.get_nowait()
     assert event.finish is FinishReason.STOP
@@ -37,7 +37,7 @@ def test_token_that_arrives_after_the_failure_is_left_for_the_next_attempt() -> 
     news, sequence = batch()
     news.fail(PeerUnreachable("gone"))
     news.fail(PeerUnreachable("gone too"))
-    news.receive(Row(sequence.session, 3, 1), 7, None)
+    news.receive(Row(sequence.session, 3, 1), 7)
     assert sequence.ids == [1, 2, 3]
     assert isinstance(news.news.get_nowait(), Failure)
     assert news.news.empty()
@@ -47,10 +47,10 @@ def test_token_of_an_older_attempt_is_ignored_and_recovery_ends_with_the_first_n
     news, sequence = batch()
     news.fail(PeerUnreachable("gone"))
     news.begin_attempt()
-    news.receive(Row(sequence.session, 3, 1, 0), 7, None)
+    news.receive(Row(sequence.session, 3, 1, 0), 7)
     assert sequence.ids == [1, 2, 3]
     assert not news.recoveries.seconds
     for position in (3, 4):
-        news.receive(Row(sequence.session, position, 1, 1), 7, None)
+        news.receive(Row(sequence.session, position, 1, 1), 7)
     assert sequence.ids == [1, 2, 3, 7, 7]
     assert len(news.recoveries.seconds) == 1

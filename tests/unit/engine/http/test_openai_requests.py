@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
+from engine.core.generation import Speculation
 from engine.http.fields import parse_object
 from engine.http.openai_prompts import ChatMessage
 from engine.http.openai_requests import (
@@ -298,3 +299,25 @@ def test_unknown_rounding_is_refused(value):
     with pytest.raises(RequestError) as caught:
         chat(lossy=value)
     assert caught.value.param == "lossy"
+
+
+def test_a_draft_is_asked_for_by_name():
+    assert chat().options.speculation is None
+    assert chat(draft="off").options.speculation == Speculation("off")
+    asked = completion(draft="ngram", draft_tokens=7).options.speculation
+    assert asked == Speculation("ngram", 7)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"draft": "oracle"}, "draft"),
+        ({"draft": True}, "draft"),
+        ({"draft": "ngram", "draft_tokens": 0}, "draft_tokens"),
+        ({"draft": "ngram", "draft_tokens": 65}, "draft_tokens"),
+    ],
+)
+def test_unknown_drafts_are_refused(fields, param):
+    with pytest.raises(RequestError) as caught:
+        chat(**fields)
+    assert caught.value.param == param

@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -16,6 +17,7 @@ from engine.core.errors import (
     NoRoute,
     PeerUnreachable,
 )
+from engine.core.generation import Speculation
 from engine.http.server import ApiServer, serve
 from engine.localapi.schema import MeasureRequest
 from tests.support.api_backend import ScriptedBackend
@@ -394,9 +396,27 @@ async def test_a_request_may_share_what_it_computes(tokenizer, field, use):
 
 
 @pytest.mark.parametrize("stop", [None, ["x!x"]])
-async def test_allowed_rounding_reaches_the_engine(tokenizer, stop):
+async def test_allowed_rounding_and_drafts_reach_the_engine(tokenizer, stop):
     backend = ScriptedBackend(tokenizer)
     body = {"prompt": "Hello", "stop": stop, "n": 2, "max_tokens": 3, "lossy": "rows8"}
     async with serving(backend) as (_, session):
-        assert (await session.post("/v1/completions", json=body)).status == 200
+        asked = body | {"draft": "ngram", "draft_tokens": 5}
+        assert (await session.post("/v1/completions", json=asked)).status == 200
     assert backend.lossy == "rows8"
+    assert backend.speculation == Speculation("ngram", 5)
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+async def test_usage_counts_what_was_drafted_and_what_of_it_was_right(tokenizer, path):
+    backend = ScriptedBackend(tokenizer)
+    script = backend.script
+
+    def with_drafts(param):
+        return [replace(event, drafted_tokens=4, accepted_tokens=1) for event in script(param)]
+
+    backend.script = with_drafts
+    body = {"prompt": "Hello", "n": 2, **HELLO}
+    async with serving(backend) as (_, session):
+        usage = (await (await session.post(path, json=body)).json())["usage"]
+    assert usage["drafted_tokens"] == 4 * usage["completion_tokens"]
+    assert usage["accepted_tokens"] == usage["completion_tokens"]

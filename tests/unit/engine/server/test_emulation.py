@@ -16,7 +16,7 @@ from engine.core.ids import SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.models.layout import read_spec
-from engine.protocol.frames import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags
 from engine.server.stage import Stage
 from tests.support.tiny_models import save_tiny
 

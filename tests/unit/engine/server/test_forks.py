@@ -4,7 +4,8 @@ import numpy as np
 
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
-from engine.protocol.frames import Dtype, Row
+from engine.protocol.frames import Dtype
+from engine.protocol.rows import Row
 from engine.server.forks import Forks
 from engine.server.scheduler import Work
 

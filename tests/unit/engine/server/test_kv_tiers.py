@@ -10,7 +10,7 @@ import torch
 
 from engine.core.ids import SessionId
 from engine.core.plans import Span
-from engine.protocol.frames import Row
+from engine.protocol.rows import Row
 from tests.support.stages import ENDLESS, Chain, prompts, save_families, stage
 from tests.support.tiny_models import FAMILIES
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
-from engine.protocol.frames import RowFlags
+from engine.protocol.rows import RowFlags
 from engine.server.scheduler import Scheduler, Work
 from tests.support.builders import work
 

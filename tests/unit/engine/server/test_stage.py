@@ -18,7 +18,7 @@ from engine.core.generation import FinishReason
 from engine.core.ids import SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.protocol.frames import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags
 from tests.support.stages import (
     ENDLESS,
     Chain,

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.core.sampling_params import SamplingParams
+from tests.support.drafting import Prophet, plain_answer, speculative_answer
 from tests.support.stages import Chain, Reference, agreement, edit_config, prompts
 from tests.support.tiny_models import FAMILIES, Family, save_tiny
 
@@ -90,3 +92,19 @@ def test_bfloat16_tokens_on_cuda_mostly_agree_with_float32(tmp_path: Path, famil
         total += 1
     print(f"{family}: {agreed} of {total} bfloat16 tokens equal float32's")
     assert agreed > total / 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_drafts_change_no_float32_answer(
+    tmp_path: Path, family: Family, width: int, share: float
+) -> None:
+    directory = save_tiny(family, tmp_path / "model")
+    chain = Chain(directory, (2,), device=torch.device("cuda"), kv_offload=share)
+    (prompt,), sampling = prompts(40), SamplingParams(max_new_tokens=40, temperature=0.9, seed=3)
+    plain = [token.id for token in plain_answer(chain, prompt, sampling)]
+    draft = Prophet([*prompt, *plain], width=width)
+    answer, rounds = speculative_answer(chain, prompt, sampling, draft)
+    assert [id_ for id_, _, _ in answer] == plain
+    assert rounds < len(plain)

@@ -10,18 +10,10 @@ import pytest
 
 from engine.core.errors import LocalProtocolError
 from engine.core.ids import SessionId
-from engine.protocol.frames import (
-    HEADER_BYTES,
-    Frame,
-    FrameLimits,
-    Kind,
-    Row,
-    RowFlags,
-    decode,
-    read_header,
-)
+from engine.protocol.frames import HEADER_BYTES, Frame, FrameLimits, Kind, decode, read_header
 from engine.protocol.messages import Ping, message_frame
 from engine.protocol.probes import Filler, Phase, filler_frame
+from engine.protocol.rows import Row, RowFlags
 from engine.swarm.channel import Channel
 
 

@@ -1,0 +1,175 @@
+"""A frame's rows: runs of tokens, a draft's among them perhaps, packed and never padded.
+
+```
+row, 24 bytes, little endian
+  Q session | I position | I count | H attempt | H flags | B drafted | B accepted | 2s reserved
+```
+`position` is the place of the row's first token in its sequence; `count` how many tokens it has.
+The last `drafted` of them are a draft's: a token tree that hangs from the token before them. In the
+frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
+that are no chains, a byte each: 0 for the token before the draft, n for the n-th of the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import STRICT, IntFlag
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.core.errors import FrameCorrupt
+from engine.core.ids import SessionId
+
+DECODE_TOKENS = 16
+"""Rows that sample and are no longer, drafts apart, count as decoding."""
+MAX_DRAFTED = 255
+"""Tokens of one draft."""
+ID_BYTES: Final = (2, 3, 4)
+"""What an id may take."""
+_ROW_DTYPE = np.dtype(
+    [
+        ("session", "<u8"),
+        ("position", "<u4"),
+        ("count", "<u4"),
+        ("attempt", "<u2"),
+        ("flags", "<u2"),
+        ("drafted", "u1"),
+        ("accepted", "u1"),
+        ("reserved", "<u2"),
+    ]
+)
+ROW_BYTES = _ROW_DTYPE.itemsize
+
+
+class RowFlags(IntFlag, boundary=STRICT):
+    """Per-row marks."""
+
+    NONE = 0
+    SAMPLE = 1
+    """The row's last token is the sequence's newest: the last stage answers with the next one."""
+    EOS = 2
+    """In TOKENS: the row ended at a stop token, which is the row's id."""
+    LENGTH = 4
+    """In TOKENS: the row ended because it reached `max_new_tokens` or its reserved room."""
+    OPEN = 8
+    """The client leads: what follows the row goes to it alone, and it sends the next row. In TOKENS:
+    so it is now."""
+    TREE = 16
+    """On the wire alone: the row's draft is no chain, and its parents follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run of consecutive tokens of one session."""
+
+    session: SessionId
+    position: int
+    count: int
+    attempt: int = 0
+    flags: RowFlags = RowFlags.NONE
+    parents: tuple[int, ...] = ()
+    """Of the draft's tokens, the last ones of the row: its n-th follows its `parents[n]`-th, -1 the
+    last token before the draft."""
+    accepted: int = 0
+    """In STEP: how the draft before this row ended, in TOKENS: how this one does: the last token of
+    it that the target agrees with, counted from 1; 0: none."""
+
+    @property
+    def committed(self) -> int:
+        """Tokens that are the sequence's own, before the draft."""
+        return self.count - len(self.parents)
+
+    @property
+    def is_prefill(self) -> bool:
+        """In STEP: whether this is more than a decode step, be it a small piece of a prompt."""
+        return self.committed > DECODE_TOKENS or RowFlags.SAMPLE not in self.flags
+
+
+def is_chain(parents: Sequence[int]) -> bool:
+    """Whether each token follows the one before it, as without a draft too."""
+    return all(parent == node - 1 for node, parent in enumerate(parents))
+
+
+def path_to(parents: Sequence[int], accepted: int) -> tuple[int, ...]:
+    """A draft's tokens up to its `accepted`-th one, each by its index; 0: none."""
+    path: list[int] = []
+    node = accepted - 1
+    while node >= 0:
+        path.append(node)
+        node = parents[node]
+    return tuple(reversed(path))
+
+
+def pack_rows(rows: Sequence[Row]) -> tuple[bytes, bytes]:
+    """The rows' table, and the parents of their drafts."""
+    table = np.zeros(len(rows), _ROW_DTYPE)
+    parents = bytearray()
+    for index, row in enumerate(rows):
+        flags, drafted = int(row.flags), len(row.parents)
+        if not is_chain(row.parents):
+            flags |= RowFlags.TREE
+            parents += bytes(parent + 1 for parent in row.parents)
+        table[index] = (
+            row.session, row.position, row.count, row.attempt, flags, drafted, row.accepted, 0
+        )  # fmt: skip
+    return table.tobytes(), bytes(parents)
+
+
+def unpack_rows(table: bytes, packed_parents: bytes) -> tuple[Row, ...]:
+    """What `pack_rows` packed.
+
+    Raises:
+        FrameCorrupt: Flags are unknown, a row has no token of its own, or sizes do not fit. That
+            parents make a tree is for the receiver to check.
+    """
+    at, rows = 0, []
+    for entry in np.frombuffer(table, _ROW_DTYPE).tolist():
+        session, position, count, attempt, number, drafted, accepted, _ = entry
+        if drafted >= count:
+            raise FrameCorrupt("The peer sent a frame with an empty row, or one that is all draft.")
+        try:
+            flags = RowFlags(number)
+        except ValueError as error:
+            raise FrameCorrupt("The peer sent a frame with unknown row flags.") from error
+        parents = _CHAIN[:drafted]
+        if RowFlags.TREE in flags:
+            flags &= ~RowFlags.TREE
+            parents = tuple(parent - 1 for parent in packed_parents[at : at + drafted])
+            at += drafted
+            if len(parents) < drafted or is_chain(parents):
+                raise FrameCorrupt("The peer sent a frame whose drafts do not fit their parents.")
+        rows.append(Row(SessionId(session), position, count, attempt, flags, parents, accepted))
+    if at != len(packed_parents):
+        raise FrameCorrupt("The peer sent a frame with parents of no draft.")
+    return tuple(rows)
+
+
+_CHAIN = tuple(range(-1, MAX_DRAFTED - 1))
+
+
+def id_bytes_of(ids: npt.NDArray[np.int32]) -> int:
+    """How many bytes the largest takes; a negative one, which nobody has, takes all."""
+    if not len(ids):
+        return ID_BYTES[0]
+    largest = int(ids.view(np.uint32).max())
+    return next(n for n in ID_BYTES if largest < 1 << 8 * n)
+
+
+def pack_ids(ids: npt.NDArray[np.int32], id_bytes: int) -> bytes:
+    """The low bytes of each."""
+    wide = ids.astype("<i4", copy=False)
+    return wide.view(np.uint8).reshape(-1, 4)[:, :id_bytes].tobytes()
+
+
+def unpack_ids(packed: bytes, id_bytes: int) -> npt.NDArray[np.int32]:
+    """What `pack_ids` packed."""
+    if id_bytes == 4:
+        return np.frombuffer(packed, "<i4")
+    if id_bytes == 2:
+        return np.frombuffer(packed, "<u2").astype("<i4")
+    wide = np.zeros((len(packed) // id_bytes, 4), np.uint8)
+    wide[:, :id_bytes] = np.frombuffer(packed, np.uint8).reshape(-1, id_bytes)
+    return wide.reshape(-1).view("<i4")

@@ -1,0 +1,159 @@
+"""Drafts that no client of ours would send: refused, and nobody's session suffers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from engine.client.drafting import Drafting
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.messages import OpenRequest, Sessions, message_frame, parse
+from engine.protocol.recovery import DRAFT_REFUSED, Notice
+from engine.protocol.rows import MAX_DRAFTED, Row, RowFlags
+from engine.speculation.tree import TokenTree
+from engine.swarm.links import Links
+from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.strangers import (
+    SESSION,
+    STAGE,
+    Asking,
+    ask_to_open,
+    sequence,
+    serves_others,
+    until_empty,
+)
+from tests.support.tiny_models import VOCAB_SIZE
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ROOM = 4
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_swarm(tiny: Path) -> AsyncIterator[LocalSwarm]:
+    async with local_swarm(tiny, Span(0, 4)) as swarm:
+        yield swarm
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def swarm(shared_swarm: LocalSwarm) -> AsyncIterator[LocalSwarm]:
+    yield shared_swarm
+    await until_empty(shared_swarm)  # the next test uses the same session ids
+
+
+def drafted(position: int, ids: list[int], parents: tuple[int, ...], **fields: object) -> Frame:
+    row = Row(SESSION, position, len(ids), 0, RowFlags.SAMPLE | RowFlags.OPEN, parents, **fields)
+    return Frame(Kind.STEP, b"", (row,), np.array(ids, np.int32))
+
+
+async def open_with_room(swarm: LocalSwarm, name: str) -> tuple[Links, asyncio.Queue[Frame]]:
+    links = await swarm.node(name)
+    answers: asyncio.Queue[Frame] = asyncio.Queue()
+    links.on([Kind.TOKENS], lambda _, frame: answers.put_nowait(frame))
+    reply = await ask_to_open(links, sequence(SESSION, draft_tokens=ROOM))
+    assert not reply.refused
+    return links, answers
+
+
+async def next_answer(answers: asyncio.Queue[Frame]) -> tuple[Row, int]:
+    frame = await asyncio.wait_for(answers.get(), 20)
+    return frame.rows[0], int(frame.ids[0])
+
+
+FIRST = drafted(0, [1, 2, 5, 6, 7], (-1, -1, 1))
+"""Two tokens, and a draft in which the third is a child of the second."""
+UNASKED = Frame(
+    Kind.STEP, b"", (Row(SESSION, 0, 3, 0, RowFlags.NONE, (-1, 0)),), np.array([1, 2, 3], np.int32)
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "before", "reason"),
+    [
+        (drafted(0, [1, 2, 3, 4], (-1, 3, -1)), None, "no tree"),
+        (drafted(0, [1, 2, 3, 4], (-1, 1, 0)), None, "no tree"),
+        (drafted(0, [1, 2, 3, 4], (-1, 2, 0)), None, "no tree"),
+        (drafted(0, [1, 2, 3, 4], (-1, 200, 0)), None, "no tree"),
+        (drafted(0, [1, *[2] * (ROOM + 1)], tuple(range(-1, ROOM))), None, "at most 4"),
+        (drafted(0, [1, *[2] * MAX_DRAFTED], tuple(range(-1, MAX_DRAFTED - 1))), None, "at most 4"),
+        (drafted(0, [1, 2, VOCAB_SIZE], (-1, 0)), None, "does not have"),
+        (drafted(0, [1, 2, -5], (-1, 0)), None, "does not have"),
+        (drafted(0, [1, 2, 2], (-1, -1)), None, "each alternative once"),
+        (drafted(12, [1, 2, 3, 4, 5], (-1, 0, 1, 2)), drafted(0, [1] * 12, ()), "beyond the room"),
+        (UNASKED, None, "before the tokens"),
+        (drafted(3, [1], ()), FIRST, "does not fit together"),
+        (drafted(3, [1], (), accepted=3), FIRST, "does not fit together"),
+        (drafted(4, [1], (), accepted=2), FIRST, "does not fit together"),
+        (drafted(3, [1], (), accepted=200), FIRST, "does not fit together"),
+        (drafted(5, [1], (), accepted=3), FIRST, "does not fit together"),
+    ],
+    ids=["parent-beyond-the-draft", "token-that-follows-itself", "cycle", "foreign-parent",
+         "more-than-reserved", "as-many-as-fit-in-a-frame", "id-beyond-vocabulary", "negative-id",
+         "twins", "beyond-the-room", "draft-before-its-prompt", "accepts-nothing-but-goes-on",
+         "path-of-another-length", "position-of-another-path", "token-that-was-not-drafted",
+         "gap-behind-the-draft"],
+)  # fmt: skip
+async def test_draft_that_makes_no_sense_is_refused_and_its_session_goes_on(
+    swarm: LocalSwarm,
+    frame: Frame,
+    before: Frame | None,
+    reason: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    ids = [1, 2, 5, 6, 7]
+    name = request.node.callspec.id
+    links, answers = await open_with_room(swarm, name)
+    notices: asyncio.Queue[Notice] = asyncio.Queue()
+    links.on([Kind.NOTICE], lambda _, told: notices.put_nowait(parse(told, Notice)))
+    known = 0
+    if before is not None:
+        links.send(STAGE, before)
+        await next_answer(answers)
+        known = before.rows[0].committed
+    links.send(STAGE, frame)
+    notice = await asyncio.wait_for(notices.get(), 20)
+    assert (notice.code, notice.sessions) == (DRAFT_REFUSED, (SESSION,))
+    assert reason in notice.reason
+    held = await Asking(links).hold(1)
+    assert [state.position for state in held.sessions] == [known]  # of drafts nothing counts
+    row = Row(SESSION, 0, len(ids), 1, RowFlags.SAMPLE | RowFlags.OPEN)
+    links.send(STAGE, Frame(Kind.STEP, b"", (row,), np.array(ids, np.int32)))
+    answer, token = await next_answer(answers)
+    assert answer.position == 5
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+    params = [SamplingParams(max_new_tokens=1)]
+    ((event,),) = await collect(await swarm.add_client(f"honest-{name}"), [ids], params)
+    assert token == event.id
+
+
+async def test_client_whose_draft_is_refused_goes_on_without(swarm: LocalSwarm) -> None:
+    class Nonsense:
+        def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
+            return TokenTree((VOCAB_SIZE,), (-1,))
+
+    client, params = await swarm.add_client("nonsense"), [SamplingParams(max_new_tokens=6)]
+    (plain,) = await collect(client, [[5, 6, 7]], params)
+    got = [
+        event.id
+        async for _, event in client.generate([[5, 6, 7]], params, drafting=Drafting(Nonsense, 4))
+    ]
+    assert got == [event.id for event in plain]
+
+
+async def test_room_for_a_draft_beyond_what_frames_carry_is_refused(swarm: LocalSwarm) -> None:
+    links = await swarm.node("greedy")
+    lost = asyncio.Event()
+    links.on_lost(lambda peer, reason: lost.set())
+    asked = sequence(SESSION).model_dump() | {"draft_tokens": MAX_DRAFTED + 1}
+    request = {"request": 1, "model_id": "tiny@0", "hops": [], "sequences": [asked]}
+    raw = OpenRequest.model_construct(**request).model_dump_json(warnings=False)
+    links.send(STAGE, Frame(Kind.OPEN, raw.encode()))
+    await asyncio.wait_for(lost.wait(), 20)
+    assert await serves_others(swarm, "after-greedy")

@@ -1,0 +1,270 @@
+"""Answers with drafts are those without, whatever is drafted and whatever happens on the way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from engine.client.client import Client
+from engine.client.drafting import Drafting
+from engine.config import ClientConfig, StageConfig
+from engine.core.generation import TokenEvent
+from engine.core.ids import PeerId
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import HEADER_BYTES
+from engine.protocol.rows import ROW_BYTES
+from engine.speculation.tree import Draft, TokenTree
+from tests.support.drafting import Echo, Prophet
+from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
+
+SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
+SPARE = PeerId("s3")
+NEW_TOKENS = 24
+PROMPTS = [list(range(20, 90)), [5, 6, 7], [9], [3, 1, 4, 1, 5, 9, 2, 6]]
+PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
+GREEDY = SamplingParams(max_new_tokens=NEW_TOKENS)
+PENALISED = SamplingParams(
+    max_new_tokens=NEW_TOKENS,
+    temperature=1.0,
+    top_p=0.95,
+    seed=11,
+    repetition_penalty=1.3,
+    presence_penalty=0.4,
+    frequency_penalty=0.2,
+    logprobs=2,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tiny: Path) -> AsyncIterator[LocalSwarm]:
+    async with local_swarm(tiny, *SPANS, config=StageConfig(max_batch_tokens=64)) as swarm:
+        yield swarm
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def swarm(shared: LocalSwarm) -> AsyncIterator[LocalSwarm]:
+    """Three stages in use, and one to spare that holds everything but is not announced yet."""
+    shared.hidden = {SPARE}
+    yield shared
+    for stage in shared.stages:
+        shared.restore(stage.peer)
+    shared.hidden = set()
+
+
+PARAMS = [GREEDY, PENALISED, GREEDY, PENALISED]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plain(shared: LocalSwarm) -> list[list[TokenEvent]]:
+    shared.hidden = {SPARE}
+    client = shared.client(await shared.node("plain"), PATIENT)
+    events = await collect(client, PROMPTS, PARAMS)
+    shared.hidden = set()
+    return events
+
+
+def prophets(plain: Sequence[Sequence[TokenEvent]], **options: float) -> Callable[[], Draft]:
+    """A draft for each of `PROMPTS`, in their order."""
+    truths = [
+        [*prompt, *(event.id for event in events)]
+        for prompt, events in zip(PROMPTS, plain, strict=False)
+    ]
+    made = iter([Prophet(truth, seed=i, **options) for i, truth in enumerate(truths)])
+    return lambda: next(made)
+
+
+async def generate(
+    client: Client,
+    make_draft: Callable[[], Draft],
+    *,
+    num_tokens: int = 12,
+    disturb: Callable[[int], None] = lambda tokens: None,
+    params: Sequence[SamplingParams] = PARAMS,
+    prompts: Sequence[Sequence[int]] = PROMPTS,
+) -> list[list[TokenEvent]]:
+    """Generate to the end; `disturb` is told after each token of the first answer how many it has."""
+    events: list[list[TokenEvent]] = [[] for _ in prompts]
+    drafting = Drafting(make_draft, num_tokens)
+    async for index, event in client.generate(prompts, params, drafting=drafting):
+        events[index].append(event)
+        if index == 0:
+            disturb(len(events[0]))
+    return events
+
+
+def check_same(got: Sequence[Sequence[TokenEvent]], plain: Sequence[Sequence[TokenEvent]]) -> None:
+    for some, expected in zip(got, plain, strict=True):
+        assert [(e.id, e.finish) for e in some] == [(e.id, e.finish) for e in expected]
+        for event, other in zip(some, expected, strict=True):
+            assert (event.logprobs is None) == (other.logprobs is None)
+            if event.logprobs is not None and other.logprobs is not None:
+                assert event.logprobs.logprob == pytest.approx(other.logprobs.logprob, abs=1e-4)
+                assert [i for i, _ in event.logprobs.top] == [i for i, _ in other.logprobs.top]
+
+
+def counts(events: Sequence[Sequence[TokenEvent]]) -> tuple[int, int]:
+    """Tokens drafted and accepted."""
+    flat = [event for some in events for event in some]
+    return sum(e.drafted_tokens for e in flat), sum(e.accepted_tokens for e in flat)
+
+
+@pytest.mark.parametrize("width", [1, 3], ids=["chains", "trees"])
+@pytest.mark.parametrize("kv_offload", [0.0, 0.5])
+async def test_batch_with_drafts_equals_plain_decoding(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], width: int, kv_offload: float
+) -> None:
+    config = PATIENT.model_copy(update={"kv_offload": kv_offload})
+    client = swarm.client(await swarm.node(f"batch-{width}-{kv_offload}"), config)
+    before = swarm.stages[0].handler.pace.forwards
+    events = await generate(client, prophets(plain, width=width))
+    check_same(events, plain)
+    drafted, accepted = counts(events)
+    assert 0 < accepted < drafted
+    if width == 1:
+        assert accepted > len(PROMPTS) * NEW_TOKENS / 3
+        assert swarm.stages[0].handler.pace.forwards - before < len(PROMPTS) * NEW_TOKENS / 2
+
+
+async def test_draft_that_is_always_wrong_changes_nothing(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("wrong"), PATIENT)
+    events = await generate(client, prophets(plain, right_share=0.0))
+    check_same(events, plain)
+    assert counts(events)[1] == 0
+
+
+async def test_draft_that_says_nothing_is_plain_decoding_led_by_the_client(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("silent"), PATIENT)
+    events = await generate(client, Echo, num_tokens=0)
+    check_same(events, plain)
+    assert counts(events) == (0, 0)
+
+
+async def test_draft_that_is_always_right_is_several_times_fewer_rounds(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    class Right:
+        def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
+            truth = [*PROMPTS[0], *(event.id for event in plain[0])]
+            return TokenTree.chain(truth[len(ids) : len(ids) + num_tokens])
+
+    client = swarm.client(await swarm.node("right"), PATIENT)
+    before = swarm.stages[2].handler.pace.forwards
+    events = await generate(client, Right, num_tokens=5, params=[GREEDY], prompts=[PROMPTS[0]])
+    check_same(events, plain[:1])
+    # The prompt in pieces of 64 tokens, then six tokens a round; the last token needs none of its own.
+    assert swarm.stages[2].handler.pace.forwards - before <= 2 + 5
+
+
+async def test_stop_token_within_a_draft_ends_the_answer(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    stop = plain[0][10].id
+    end = [event.id for event in plain[0]].index(stop) + 1
+    params = SamplingParams(max_new_tokens=NEW_TOKENS, stop_token_ids=(stop,))
+    client = swarm.client(await swarm.node("stop"), PATIENT)
+    (events,) = await generate(
+        client,
+        prophets(plain, right_share=1.0, width=1),
+        params=[params],
+        prompts=[PROMPTS[0]],
+    )
+    assert [event.id for event in events] == [event.id for event in plain[0][:end]]
+    assert events[-1].finish is not None
+
+
+async def test_next_turn_finds_what_a_speculative_answer_has_left(swarm: LocalSwarm) -> None:
+    client = swarm.client(await swarm.node("turns"), ClientConfig(room_wait_s=30.0))
+    (first,) = await generate(client, Echo, params=[GREEDY], prompts=[PROMPTS[0]])
+    turn = [*PROMPTS[0], *(event.id for event in first), *range(100, 110)]
+    (again,) = await generate(client, Echo, params=[GREEDY], prompts=[turn])
+    (alone,) = await collect(swarm.client(await swarm.node("alone"), PATIENT), [turn], [GREEDY])
+    assert again[0].reused_tokens >= 64
+    assert [event.id for event in again] == [event.id for event in alone]
+
+
+def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
+    """Do it once, when the first answer has `count` tokens or more."""
+    done = False
+
+    def disturb(tokens: int) -> None:
+        nonlocal done
+        if tokens >= count and not done:
+            done = True
+            action()
+
+    return disturb
+
+
+def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
+    """A stage is gone, and a spare is announced."""
+    swarm.vanish(stage.peer)
+    swarm.hidden = set()
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("width", [1, 3], ids=["chains", "trees"])
+async def test_stage_that_dies_between_rounds_is_replaced_and_no_token_changes(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], index: int, width: int
+) -> None:
+    client = swarm.client(await swarm.node(f"loses-{index}-{width}"), PATIENT)
+    gone = swarm.stages[index]
+    events = await generate(
+        client, prophets(plain, width=width), disturb=at(8, lambda: lose(swarm, gone))
+    )
+    check_same(events, plain)
+    assert client.recoveries.seconds
+    others = [stage.handler.pace.replayed_tokens for stage in swarm.stages[:index]]
+    assert index == 0 or sum(others) > 0  # what was kept went to the spare
+
+
+@pytest.mark.parametrize("times", [3])
+async def test_links_that_break_again_and_again_change_no_token(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], times: int
+) -> None:
+    client = swarm.client(await swarm.node("flaky"), PATIENT.model_copy(update={"max_attempts": 9}))
+    broken = 0
+
+    def disturb(tokens: int) -> None:
+        nonlocal broken
+        if tokens >= 5 * (broken + 1) and broken < times:
+            pair = [stage.peer for stage in swarm.stages[broken % 2 :][:2]]
+            swarm.network.cut(*pair)
+            swarm.network.heal(*pair)
+            broken += 1
+
+    events = await generate(client, prophets(plain), disturb=disturb)
+    check_same(events, plain)
+    assert broken == times
+
+
+async def test_a_round_takes_few_bytes_each_way(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    links = await swarm.node("bytes")
+    client = swarm.client(links, PATIENT)
+    first, last = swarm.stages[0], swarm.stages[2]
+    events = await generate(
+        client,
+        prophets(plain, right_share=1.0, width=1),
+        num_tokens=4,
+        params=[GREEDY],
+        prompts=[PROMPTS[0]],
+    )
+    check_same(events, plain[:1])
+    rounds = sum(1 for event in events[0] if event.drafted_tokens)
+    framing = HEADER_BYTES + ROW_BYTES
+    up = links.neighbours.sent_bytes()[first.peer] - framing - 2 * len(PROMPTS[0])
+    down = last.links.neighbours.sent_bytes()[links.local_peer] - framing - 2
+    assert up <= (NEW_TOKENS - 1) * framing + rounds * 10
+    assert rounds < NEW_TOKENS / 2
+    assert down / (framing + 2) <= rounds + 2
