@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from engine.bench.answering import Lines
 from engine.bench.measured import Counters, Measured, hash_ids
 from engine.bench.specs import Question
 from engine.client.client import Client
+from engine.client.drafting import Drafting, drafting_for
 from engine.core.clock import Clock
 from engine.core.errors import NoRoute
 from engine.core.plans import Route
 from engine.core.sampling_params import SamplingParams
+from engine.speculation.tree import Draft, TokenTree
 from engine.swarm.links import Links
 
 
@@ -52,11 +55,23 @@ class GenerationWatch:
         recoveries.seconds.clear()
         resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
         started_s = self._clock.monotonic_s()
-        events = self._client.generate(question.prompts, params, question.prefixes)
+        drafting = drafting_for(question.speculation)
+        watch = DraftWatch(drafting, self._clock) if drafting else None
+        rounds = drafted_tokens = accepted_tokens = 0
+        events = self._client.generate(
+            question.prompts,
+            params,
+            question.prefixes,
+            speculation=question.speculation,
+            drafting=watch.drafting if watch else None,
+        )
         async for index, event in events:
             arrivals_s[index].append(self._clock.monotonic_s())
             ids[index].append(event.id)
             num_tokens += 1
+            rounds += 1 - event.accepted_tokens
+            drafted_tokens += event.drafted_tokens
+            accepted_tokens += event.accepted_tokens
             prefilling -= len(ids[index]) == 1
             if not prefilling and question.steady and steady is None:
                 # Beside the generation, which must not wait for it.
@@ -79,6 +94,10 @@ class GenerationWatch:
             recoveries_s=tuple(recoveries.seconds),
             resent_ids=recoveries.resent_ids - resent_ids,
             stages_replaced=recoveries.stages_replaced - replaced,
+            rounds=rounds,
+            drafted_tokens=drafted_tokens,
+            accepted_tokens=accepted_tokens,
+            draft_s=watch.seconds if watch else 0.0,
         )
 
     def _peers_in_use(self) -> list[str]:
@@ -88,3 +107,36 @@ class GenerationWatch:
         stages = await asyncio.gather(*(self._client.stats(hop.peer) for hop in route.hops))
         sent = {str(peer): count for peer, count in self._links.neighbours.sent_bytes().items()}
         return Counters(stages=tuple(stages), client_sent_bytes=sent)
+
+
+class DraftWatch:
+    """Measures how long drafts take.
+
+    Args:
+        drafting: What makes them.
+        clock: Tells the time.
+    """
+
+    def __init__(self, drafting: Drafting, clock: Clock) -> None:
+        self._clock = clock
+        self.seconds = 0.0
+        self.drafting = Drafting(
+            lambda: _WatchedDraft(drafting.make_draft(), self), drafting.num_tokens
+        )
+
+    def propose(self, draft: Draft, ids: Sequence[int], num_tokens: int) -> TokenTree:
+        """Let a draft propose, and count the time."""
+        started_s = self._clock.monotonic_s()
+        try:
+            return draft.propose(ids, num_tokens)
+        finally:
+            self.seconds += self._clock.monotonic_s() - started_s
+
+
+class _WatchedDraft:
+    def __init__(self, draft: Draft, watch: DraftWatch) -> None:
+        self._draft = draft
+        self._watch = watch
+
+    def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
+        return self._watch.propose(self._draft, ids, num_tokens)

@@ -13,6 +13,7 @@ from engine.bench.kv_command import add_kv
 from engine.bench.papers_command import add_papers
 from engine.bench.planner_command import add_planner
 from engine.bench.prefix_command import add_prefix
+from engine.bench.speculation_command import add_speculation
 from engine.bench.swarm_command import add_swarm
 
 
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     add_kv(commands.add_parser("kv", help="what a share of the KV cache in RAM costs"))
     add_prefix(commands.add_parser("prefix", help="what is saved where prompts begin alike"))
     add_caps(commands.add_parser("caps", help="whether a node keeps to the caps on its line"))
+    add_speculation(commands.add_parser("speculation", help="what drafts save, and what they cost"))
     add_planner(commands.add_parser("planner", help="our plans beside those of other planners"))
     add_papers(commands.add_parser("papers", help="the papers' figures by our cost model"))
     _add_codec(commands.add_parser("codec", help="how small and how fast hidden states become"))

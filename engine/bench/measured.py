@@ -54,6 +54,12 @@ class Measured(BaseModel):
     """Ids that went to first stages again."""
     stages_replaced: int = 0
     """Stages whose place others took."""
+    rounds: int = 0
+    """Answers of the last stage: without drafts as many as there are new tokens."""
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+    draft_s: float = 0.0
+    """Spent on proposing."""
 
 
 class Crowded(BaseModel):

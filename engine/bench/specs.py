@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from engine.core.generation import PrefixUse
+from engine.core.generation import PrefixUse, Speculation
 
 
 class ClientSpec(BaseModel):
@@ -39,6 +39,7 @@ class Question(BaseModel):
     """Ask the stages for their counters before and after the steady part."""
     prefixes: PrefixUse = PrefixUse.NONE
     """Nothing is reused unless that is what is measured."""
+    speculation: Speculation = Speculation("off")
     notify_at: list[int] = []
     """Say `reached` when so many tokens have come, of all sequences together; ascending."""
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from engine.core.clock import SystemClock
 from engine.core.ids import PeerId, SessionId
-from engine.protocol.frames import Dtype, Frame, Kind, Row, RowFlags
+from engine.protocol.frames import Dtype, Frame, Kind
+from engine.protocol.rows import Row, RowFlags
 from engine.swarm.links import Links
 from engine.swarm.memory_transport import MemoryNetwork
 from engine.swarm.rate_caps import CappedTransport, HouseholdLine
