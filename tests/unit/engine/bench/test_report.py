@@ -163,10 +163,10 @@ def test_the_ring_delays_each_token_of_a_batch_whatever_the_rate():
 
 
 def test_a_links_codec_ratio_leaves_out_what_frames_add():
-    # 36 bytes a frame and 28 a row beside the hidden states: 2 rows of 1,150 of 2,300 bytes
+    # 36 bytes a frame and 26 a row beside the hidden states: 2 rows of 1,150 of 2,300 bytes
     run = swarm_run("shoal", [swarm(rows=2)], [], limits(), Shape(hidden_row_bytes=2300))
     hidden, back = run.links
-    assert hidden.codec_ratio == pytest.approx((FRAME_BYTES - 36 - 56) / 4600)
+    assert hidden.codec_ratio == pytest.approx((FRAME_BYTES - 36 - 52) / 4600)
     assert hidden.bytes_per_row == FRAME_BYTES / 2
     assert back.codec_ratio is None
 
