@@ -8,12 +8,12 @@ and with what drafting has gained, and that losses are paid from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from engine.speculation.costs import PLAIN, Costs, Option
+from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.estimates import Acceptance, Timing
 
 _MARGIN_ON: Final = 1.05
@@ -75,16 +75,21 @@ class Controller:
         """Links or machines are other than they were."""
         self._costs = costs
 
-    def choose(self) -> Decision:
-        """What to do next."""
+    def choose(self, silent: Collection[Source] = ()) -> Decision:
+        """What to do next.
+
+        Args:
+            silent: What has nothing to say this time, as look-up often does; to ask it costs nothing.
+        """
         plain_s = self._expected_s(PLAIN)
-        if not self._options:
+        options = [option for option in self._options if option.source not in silent]
+        if not options:
             return Decision(PLAIN, Reason.NOTHING_TO_DRAFT_WITH, 1.0)
         speed_ups = {
             option: self._acceptance.committed(option) * plain_s / self._expected_s(option)
-            for option in self._options
+            for option in options
         }
-        best = max(self._options, key=lambda option: speed_ups[option])
+        best = max(options, key=lambda option: speed_ups[option])
         promised = speed_ups[best]
         if not self._timing.knows(PLAIN) or self._drafted_rounds >= _PLAIN_EVERY:
             return self._plain(Reason.MEASURING, promised)
@@ -93,7 +98,7 @@ class Controller:
         needed = 1.0 if best == self._current else _MARGIN_ON
         if speed_ups[best] < needed:
             return self._plain(self._why_not(best, plain_s), promised)
-        affordable = [o for o in self._options if self._may_lose_s(o, plain_s) <= self._balance_s]
+        affordable = [o for o in options if self._may_lose_s(o, plain_s) <= self._balance_s]
         if best not in affordable:
             best = max(affordable, key=lambda option: speed_ups[option], default=PLAIN)
             if best.is_plain or speed_ups[best] < _MARGIN_ON:

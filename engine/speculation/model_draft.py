@@ -150,7 +150,7 @@ class ModelDraft:
 
     def _noisy(self, row: Tensor, ids: list[int]) -> list[tuple[int, float]]:
         """By the target's own rule: penalties, filters, and the noise of the place."""
-        scores = self._over_whole_vocabulary(row)
+        scores = over_whole_vocabulary(self._model, row)
         request = SampleRequest(
             self._params,
             len(ids),
@@ -168,13 +168,15 @@ class ModelDraft:
         chances = weights[best] / weights.sum()
         return list(zip(best, chances.tolist(), strict=True))
 
-    def _over_whole_vocabulary(self, row: Tensor) -> npt.NDArray[np.float32]:
-        scores: npt.NDArray[np.float32] = row.float().cpu().numpy()
-        if self._model.vocabulary is None:
-            return scores
-        whole = np.full(self._model.target_vocab_size, -np.inf, np.float32)
-        whole[self._model.vocabulary.cpu().numpy()] = scores
-        return whole
+
+def over_whole_vocabulary(model: DraftModel, row: Tensor) -> npt.NDArray[np.float32]:
+    """A draft's logits [V'] over the target's vocabulary, [V]; -inf where it knows nothing."""
+    scores: npt.NDArray[np.float32] = row.float().cpu().numpy()
+    if model.vocabulary is None:
+        return scores
+    whole = np.full(model.target_vocab_size, -np.inf, np.float32)
+    whole[model.vocabulary.cpu().numpy()] = scores
+    return whole
 
 
 def _best(

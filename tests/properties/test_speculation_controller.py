@@ -237,3 +237,14 @@ def test_probabilities_are_for_unpruned_chains_of_a_model() -> None:
     ):
         with pytest.raises(ValueError, match="unpruned chains"):
             Option(num_tokens=4, mode=Mode.DISCO, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_draft_with_nothing_to_say_leaves_the_round_to_another() -> None:
+    timing = Timing()
+    timing.note(PLAIN, COSTS.plain_s, COSTS.plain_s)
+    controller = Controller(OPTIONS, replace(COSTS, rtt_s=0.3), timing)
+    for option, right in ((LOOKUP, 45), (OPTIONS[2], 40)):
+        controller.observe_guesses(option, 50, right)
+    assert controller.choose().option.source is Source.LOOKUP
+    assert controller.choose({Source.LOOKUP}).option.source is Source.MODEL
+    assert controller.choose(set(Source)).option == PLAIN
