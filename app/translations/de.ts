@@ -2305,11 +2305,11 @@
     </message>
     <message>
         <source>served</source>
-        <translation>bereitgestellt</translation>
+        <translation>geliefert</translation>
     </message>
     <message>
         <source>slowest</source>
-        <translation>am langsamsten</translation>
+        <translation>Engpass</translation>
     </message>
     <message>
         <source>tabs</source>

@@ -2309,7 +2309,7 @@
     </message>
     <message>
         <source>slowest</source>
-        <translation>le plus lent</translation>
+        <translation>goulot</translation>
     </message>
     <message>
         <source>tabs</source>

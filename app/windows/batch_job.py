@@ -216,8 +216,9 @@ class BatchPage(QWidget):
         for column in (PROMPT, ANSWER):
             head.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         head.setHighlightSections(False)
+        head.setMinimumHeight(round(1.8 * rows.fontMetrics().height()))
         letter = rows.fontMetrics().averageCharWidth()
-        for column, letters in ((LINE, 9), (NAME, 16), (STATE, 18)):
+        for column, letters in ((LINE, 9), (NAME, 16), (STATE, 22)):
             rows.setColumnWidth(column, letters * letter)
 
     def _lay_out(self) -> None:

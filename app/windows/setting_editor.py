@@ -132,12 +132,12 @@ class SettingEditor(QWidget):
     def _number(self) -> QDoubleSpinBox:
         row = self.row
         spin = QDoubleSpinBox(decimals=row.decimals, maximum=row.most)
-        spin.setFixedWidth(SPIN_WIDTH_PX)
         spin.setMinimumHeight(SPIN_HEIGHT_PX)
         spin.setSuffix(row.unit)
         spin.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         if row.zero:
             spin.setSpecialValueText(row.zero)
+        spin.setFixedWidth(max(SPIN_WIDTH_PX, spin.sizeHint().width()))
         spin.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         spin.valueChanged.connect(lambda: self.edited.emit())
         return spin

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.settings_presenters import SettingsView
 from app.windows.card import CardFrame
+from app.windows.looks import Looks
 from app.windows.page_layout import framed, heading, muted, scrolling_page
 from app.windows.setting_editor import SettingEditor
 from app.windows.settings_api import ApiPart
@@ -31,6 +32,8 @@ SIZE_PX = (820, 640)
 PREVIEW_AFTER_MS = 200
 """What would be held is asked for when the editing rests."""
 LIST_WIDTH_PX = 170
+"""At least; a longer title takes more."""
+LIST_PADDING_PX = 30
 LIMITS, RULES, MODELS, SWARM, APP, API, IDENTITY = range(7)
 _ROWS_OF = {LIMITS: 0, RULES: 1, MODELS: 2, API: 3}
 
@@ -59,7 +62,6 @@ class SettingsWindow(TopWindow):
         self.models, self.identity = ModelsPart(), IdentityPart()
         self.list = QListWidget()
         self.list.setObjectName("pages")
-        self.list.setFixedWidth(LIST_WIDTH_PX)
         self.list.setAccessibleName(self.tr("Pages of the settings"))
         self._pages = QStackedWidget()
         for title, about, parts in self._contents(view):
@@ -117,6 +119,17 @@ class SettingsWindow(TopWindow):
         self._note.setText(view.note)
         self._note.setVisible(bool(view.note))
         self._draw_buttons()
+
+    def take_colours(self, colours: Looks) -> None:
+        """The letters may be others, too."""
+        super().take_colours(colours)
+        self._fit_list()
+
+    def _fit_list(self) -> None:
+        """Make the list as wide as its longest title."""
+        titles = (self.list.item(at).text() for at in range(self.list.count()))
+        longest = max(map(self.list.fontMetrics().horizontalAdvance, titles), default=0)
+        self.list.setFixedWidth(max(LIST_WIDTH_PX, longest + LIST_PADDING_PX))
 
     def _contents(self, view: SettingsView) -> list[tuple[str, str, list[QWidget]]]:
         """(Title, what it is about, parts) of each page."""

@@ -17,7 +17,6 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeySequence, QPainter, Q
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListView,
@@ -138,10 +137,10 @@ class Sidebar(QWidget):
         return view
 
     def _lay_out(self) -> None:
-        undo = QHBoxLayout(self._undo)
-        undo.setContentsMargins(10, 6, 6, 6)
-        undo.addWidget(self._undo_text, 1)
-        undo.addWidget(self.undo)
+        undo = QVBoxLayout(self._undo)
+        undo.setContentsMargins(10, 8, 10, 8)
+        undo.addWidget(self._undo_text)
+        undo.addWidget(self.undo, 0, Qt.AlignmentFlag.AlignRight)
         pages = QWidget()
         self._pages = QStackedLayout(pages)
         self._pages.addWidget(self.list)

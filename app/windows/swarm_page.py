@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QBoxLayout,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QScrollArea,
@@ -23,6 +23,8 @@ from app.windows.looks import Looks
 from app.windows.pipeline import PipelinePicture
 
 MARGIN_PX = 16
+VALUE_LETTERS = 16
+"""In a line of a value, at least."""
 MAX_ROWS_SHOWN = 8
 """Links that the table shows without scrolling."""
 
@@ -51,6 +53,7 @@ class SwarmPage(QScrollArea):
         self._link_card = card(self.tr("Links"), self.links, self._no_links)
         self._notice_card = card(self.tr("Please note"), self._notices)
         self._parts = (self._held, self._tokens, self._reach, self._picture_card, self._link_card)
+        self._numbers = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._lay_out()
 
     def show_view(self, view: DashboardView) -> None:
@@ -75,6 +78,22 @@ class SwarmPage(QScrollArea):
         self.links.setVisible(bool(view.links))
         self._no_links.setText(view.no_links)
         self._no_links.setVisible(bool(view.no_links))
+        self._place_numbers()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A narrower window may have no room for the cards beside each other."""
+        super().resizeEvent(event)
+        self._place_numbers()
+
+    def _place_numbers(self) -> None:
+        """Put the cards of facts beside each other if they fit, else below each other."""
+        cards = (self._held, self._tokens, self._reach)
+        gaps_px = 2 * MARGIN_PX + (len(cards) - 1) * self._numbers.spacing()
+        needed_px = sum(card.minimumSizeHint().width() for card in cards) + gaps_px
+        fits = needed_px <= self.viewport().width()
+        self._numbers.setDirection(
+            QBoxLayout.Direction.LeftToRight if fits else QBoxLayout.Direction.TopToBottom
+        )
 
     def set_colours(self, colours: Looks) -> None:
         """Draw in `colours`."""
@@ -90,17 +109,16 @@ class SwarmPage(QScrollArea):
         page = QWidget()
         page.setObjectName("page")
         self.setWidget(page)
-        numbers = QHBoxLayout()
-        numbers.setSpacing(12)
+        self._numbers.setSpacing(12)
         for part, stretch in ((self._held, 5), (self._tokens, 4), (self._reach, 5)):
-            numbers.addWidget(part, stretch)
+            self._numbers.addWidget(part, stretch)
         whole = QVBoxLayout(page)
         whole.setContentsMargins(MARGIN_PX, MARGIN_PX, MARGIN_PX, MARGIN_PX)
         whole.setSpacing(12)
         whole.addWidget(self._absent, 1)
         whole.addWidget(self._notice_card)
         whole.addWidget(self._picture_card)
-        whole.addLayout(numbers)
+        whole.addLayout(self._numbers)
         whole.addWidget(self._link_card)
         whole.addStretch(1)
 
@@ -118,6 +136,7 @@ class FactCard(QFrame):
         self._grid.setHorizontalSpacing(16)
         self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(1, 1)
+        self._grid.setColumnMinimumWidth(1, VALUE_LETTERS * self.fontMetrics().averageCharWidth())
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 10, 14, 12)
         column.setSpacing(8)
