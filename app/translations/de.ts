@@ -432,6 +432,10 @@
         <translation>Code</translation>
     </message>
     <message>
+        <source>Colou&amp;rs</source>
+        <translation>Fa&amp;rben</translation>
+    </message>
+    <message>
         <source>Colours</source>
         <translation>Farben</translation>
     </message>
@@ -792,6 +796,10 @@
         <translation>Diese Einstellungen als Vorlage sichern</translation>
     </message>
     <message>
+        <source>Lan&amp;guage</source>
+        <translation>Spra&amp;che</translation>
+    </message>
+    <message>
         <source>Language</source>
         <translation>Sprache</translation>
     </message>
@@ -1097,7 +1105,7 @@
     </message>
     <message>
         <source>Open &amp;invites with Shoal: shoal:// links and .shoal files</source>
-        <translation>&amp;Einladungen mit Shoal öffnen: Links mit shoal:// und .shoal-Dateien</translation>
+        <translation>&amp;Einladungen mit Shoal öffnen (shoal:// und .shoal)</translation>
     </message>
     <message>
         <source>Open Shoal to choose how it begins.</source>

@@ -432,6 +432,10 @@
         <translation>Code</translation>
     </message>
     <message>
+        <source>Colou&amp;rs</source>
+        <translation>Couleu&amp;rs</translation>
+    </message>
+    <message>
         <source>Colours</source>
         <translation>Couleurs</translation>
     </message>
@@ -792,6 +796,10 @@
         <translation>Garder ces réglages comme préréglage</translation>
     </message>
     <message>
+        <source>Lan&amp;guage</source>
+        <translation>Lan&amp;gue</translation>
+    </message>
+    <message>
         <source>Language</source>
         <translation>Langue</translation>
     </message>
@@ -1097,7 +1105,7 @@
     </message>
     <message>
         <source>Open &amp;invites with Shoal: shoal:// links and .shoal files</source>
-        <translation>Ouvrir les &amp;invitations avec Shoal : liens shoal:// et fichiers .shoal</translation>
+        <translation>Ouvrir les &amp;invitations avec Shoal (shoal:// et .shoal)</translation>
     </message>
     <message>
         <source>Open Shoal to choose how it begins.</source>

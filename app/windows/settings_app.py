@@ -54,7 +54,7 @@ class AppPart(QWidget):
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         for at, (words, editor) in enumerate(
-            ((self.tr("Colours"), self.theme), (self.tr("Language"), self.language))
+            ((self.tr("Colou&rs"), self.theme), (self.tr("Lan&guage"), self.language))
         ):
             label = QLabel(words)
             label.setBuddy(editor)

@@ -20,7 +20,6 @@ REPOSITORY = Path(__file__).parents[2]
 FAKE_ENGINE = f"{sys.executable} -m tests.support.fake_engine"
 GERMAN_SYSTEM = {"LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8", "LANGUAGE": "de"}
 APP_PAGE = 4
-LANGUAGE_ROW = 4
 FRENCH_ROW = 3
 
 
@@ -52,7 +51,7 @@ def test_first_start_speaks_the_systems_language_and_the_next_one_that_was_chose
             screen.wait_for_window("^Shoal$", limit_s=15)
             screen.keys("alt+e")  # Einstellungen
             screen.wait_for_window("Shoal – Einstellungen")
-            screen.keys(*["Down"] * APP_PAGE, *["Tab"] * LANGUAGE_ROW, *["Down"] * FRENCH_ROW)
+            screen.keys(*["Down"] * APP_PAGE, "alt+c", *["Down"] * FRENCH_ROW)  # Sprache
 
             def french() -> bool:
                 settings._file.sync()
