@@ -52,7 +52,7 @@ def form_view(batches: Batches, *, linked: bool, tr: Tr) -> FormView:
         )
     elif preview is None and not problem:
         note = tr("Reading the first rows…")
-    elif rows:
+    elif rows and not problem:
         note = counted(
             len(rows),
             tr("The first row, as it will be asked.|The first {n} rows, as they will be asked."),

@@ -17,6 +17,7 @@ from engine.jobs import intake
 from engine.jobs.answerer import Answerer
 from engine.jobs.files import Files
 from engine.jobs.output import OutputUnusable, claim, release
+from engine.jobs.problems import InputUnusable
 from engine.jobs.records import Job, JobSpec
 from engine.jobs.runner import Runner
 from engine.jobs.store import JobStore
@@ -31,6 +32,7 @@ from engine.localapi.jobs import (
     JobInput,
     JobPreview,
     JobPreviewRequest,
+    JobProblem,
     JobRows,
     JobState,
     PreviewRow,
@@ -82,14 +84,26 @@ class Jobs:
     # Beginning ------------------------------------------------------------------------------
 
     async def preview(self, request: JobPreviewRequest) -> JobPreview:
-        """The first rows as they would be asked.
+        """The first rows as they would be asked, or without a template that makes sense, as they are.
 
         Raises:
-            InputUnusable: The input or the template makes no sense.
+            InputUnusable: The input makes no sense.
         """
         spec, path = await self._spec(request)
+        try:
+            return await self._first_rows(spec, path, request.rows)
+        except InputUnusable as error:
+            if error.param != "template":
+                raise
+            problem = JobProblem(column=error.param, message=str(error))
+        # The person is still writing it, and wants to see what there is to write about.
+        seen = await self._first_rows(spec.model_copy(update={"template": ""}), path, request.rows)
+        rows = tuple(PreviewRow(line=row.line, values=row.values) for row in seen.rows)
+        return seen.model_copy(update={"rows": rows, "problem": problem})
+
+    async def _first_rows(self, spec: JobSpec, path: Path, most: int) -> JobPreview:
         async with intake.opened(spec, path, self._answerer.check) as reader:
-            rows = await asyncio.to_thread(lambda: list(islice(reader.rows(), request.rows)))
+            rows = await asyncio.to_thread(lambda: list(islice(reader.rows(), most)))
         return JobPreview(
             format=reader.format,
             encoding=reader.encoding,

@@ -139,7 +139,7 @@ class PreviewRow(_Answer):
     values: tuple[str, ...] = ()
     """In the order of the columns; empty for rows that are whole requests."""
     request: dict[str, Any] | None = None
-    """Body of the request; None when there is a problem."""
+    """Body of the request; None when there is a problem, of the row or of the whole."""
     problem: JobProblem | None = None
 
 
@@ -153,7 +153,7 @@ class JobPreview(_Answer):
     columns: tuple[str, ...] = ()
     rows: tuple[PreviewRow, ...] = ()
     problem: JobProblem | None = None
-    """Why the input as a whole cannot be used."""
+    """Why nothing can be asked yet: what is wrong with the template, or that there is none."""
 
 
 class JobInfo(_Answer):

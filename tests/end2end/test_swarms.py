@@ -106,6 +106,25 @@ def test_newcomer_takes_the_missing_blocks_and_the_swarm_answers_until_it_leaves
             founder.wait(lambda status: not status["can_chat"], timeout_s=15)
 
 
+def test_node_whose_stage_is_paused_chats_through_others_and_stays_in_the_swarm(
+    founder: RealEngine, tmp_path: Path
+) -> None:
+    whole = ("--blocks", "0:4", "--invite", invite_of(founder))
+    with real_engine(tmp_path, *whole) as member:
+        member.wait_state("idle")
+        expected = member.complete("Hello")["choices"]
+        status = founder.api.call("POST", "/shoal/v1/pause", {})
+        assert (status["state"], status["paused"], status["worker_pid"]) == (
+            "paused", "stage", None,
+        )  # fmt: skip
+        founder.wait(lambda status: [stage["start"] for stage in status["plan"]] == [0])
+        assert founder.complete("Hello")["choices"] == expected
+        # Others may come in through its network process, which goes on.
+        assert any("p2pd" in process.name() for process in founder.family())
+        founder.api.call("POST", "/shoal/v1/resume")
+        founder.wait_state("idle")
+
+
 async def test_answer_outlives_a_killed_engine_and_the_clients_own_network_process(
     founder: RealEngine, tmp_path: Path
 ) -> None:

@@ -219,18 +219,22 @@ def test_engine_that_was_there_before_stays_when_windows_close_and_the_app_quits
 
 
 def test_without_a_tray_a_window_offers_the_same_controls(start_app: StartApp) -> None:
-    app = start_app(tray=False)
+    app = start_app(tray=False, XDG_CURRENT_DESKTOP="ubuntu:GNOME")
     app.wait_for_state("idle")
     window = app.screen.wait_for_window("Shoal")
+    app.wait_to_read("AppIndicator and KStatusNotifierItem Support", "Open chat", "Quit Shoal")
     subprocess.run(
         ["xdotool", "windowactivate", "--sync", window], env=app.screen.environment, check=True
     )
-    app.screen.keys("alt+p")
-    wait_until(app.screen.menu_is_open, 8.0, "the ways to pause")
-    app.screen.keys("p")
-    app.wait_for_state("paused", limit_s=8)
-    app.screen.keys("alt+r")
-    app.wait_for_state("idle", limit_s=8)
+    for key, left in (("h", "(1 h left)"), ("p", "Paused until you resume")):
+        app.screen.keys("alt+p")
+        wait_until(app.screen.menu_is_open, 8.0, "the ways to pause")
+        app.screen.keys(key)
+        app.wait_for_state("paused", limit_s=8)
+        app.wait_to_read(left)
+        app.screen.keys("alt+r")
+        app.wait_for_state("idle", limit_s=8)
+        wait_until(lambda: app.named("Pause"), 8, "the way to pause")
     app.screen.keys("alt+o")
     app.screen.wait_for_window("Shoal chat")
     app.screen.keys("ctrl+w")

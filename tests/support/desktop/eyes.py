@@ -29,6 +29,7 @@ from tests.support.desktop.xtray import Box
 
 Answer = tuple[Any, ...] | None
 ROOT = "/org/a11y/atspi/accessible/root"
+APPLICATION = "org.a11y.atspi.Application"
 ACCESSIBLE = "org.a11y.atspi.Accessible"
 COMPONENT = "org.a11y.atspi.Component"
 TEXT = "org.a11y.atspi.Text"
@@ -93,8 +94,15 @@ class Eyes:
             (names,) = self._ask([message_bus.ListNames()])
             unique = [name for name in names[0] if name.startswith(":")]
             owners = self._ask([message_bus.GetConnectionUnixProcessID(name) for name in unique])
-            for name, owner in zip(unique, owners, strict=True):
-                if owner is not None and owner[0] == pid:
+            ours = [
+                name
+                for name, owner in zip(unique, owners, strict=True)
+                if owner is not None and owner[0] == pid
+            ]
+            # Desktops' themes may load another toolkit, which speaks beside Qt and has no windows.
+            kits = self._ask([Properties(_root(name)).get("ToolkitName") for name in ours])
+            for name, kit in zip(ours, kits, strict=True):
+                if kit is not None and kit[0][1] == "Qt":
                     return str(name)
             time.sleep(0.05)
         raise AssertionError(f"the process {pid} has not come to the bus")
@@ -145,6 +153,10 @@ class Eyes:
                 serial = reply.header.fields[HeaderFields.reply_serial]
                 answers[serial] = reply.body if kind is MessageType.method_return else None
         return [answers[serial] for serial in serials]
+
+
+def _root(service: str) -> DBusAddress:
+    return DBusAddress(ROOT, service, APPLICATION)
 
 
 def _fives(answers: list[Answer]) -> Iterator[list[Answer]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.batch_rows import ANSWER, STATE
@@ -140,9 +141,12 @@ def test_wrong_template_is_told_with_the_columns_there_are(
     table.write_text("name\nHerring\n")
     batches.window.form.take_file(str(table))
     batches.window.form.template.setPlainText("What is a {nmae}?")
+    texts = batches.window.form.findChildren(QLabel)
     batches.qtbot.waitUntil(
-        lambda: "nmae" in batches.store.state.batches.preview_error, timeout=LIMIT_MS
+        lambda: any("did you mean 'name'?" in text.text() for text in texts), timeout=LIMIT_MS
     )
+    assert batches.window.form.columns.isEnabled(), "the right one can be inserted"
+    assert batches.window.form.rows.item(0, 1).text() == "Herring"
     assert not batches.window.form.start.isEnabled()
 
 

@@ -12,7 +12,7 @@ import pytest
 from engine.config import ApiConfig
 from engine.http.server import serve
 from engine.jobs import files
-from engine.localapi.jobs import JobEvent, JobInfo, JobPreview, JobRows
+from engine.localapi.jobs import JobEvent, JobInfo, JobPreview, JobRows, PreviewRow
 from tests.support.api_backend import ScriptedBackend
 from tests.support.api_server import TOKEN, job_resources
 
@@ -57,6 +57,24 @@ async def test_a_preview_shows_how_rows_would_be_asked(api, table):
     assert preview.rows[0].values == ("Größe", "1")
     assert preview.rows[0].request["messages"][-1]["content"] == "About Größe"
     assert "1 values, but the first line names 2" in preview.rows[2].problem.message
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        (None, "There is no column 'prompt'"),
+        ("About {titel}", "did you mean 'title'?"),
+        ("About {", "single '{'"),
+    ],
+)
+async def test_a_preview_for_who_still_writes_the_template_shows_the_columns(
+    api, table, template, text
+):
+    async with api.post(f"{JOBS}/preview", json={"input_path": table, "template": template}) as it:
+        preview = JobPreview.model_validate(await it.json())
+    assert preview.columns == ("title", "note")
+    assert preview.rows[0] == PreviewRow(line=2, values=("Größe", "1"))
+    assert text in preview.problem.message
 
 
 async def test_a_job_waits_for_review_and_its_rows_can_be_looked_at(api, table):
