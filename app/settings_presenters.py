@@ -124,7 +124,7 @@ def pages(setup: Setup, tr: Tr) -> tuple[tuple[Row, ...], ...]:
 def _limits(tr: Tr) -> tuple[Row, ...]:
     fits = tr("as much as fits")
     memory: dict[str, Any] = {
-        "unit": " GB", "scale": GB, "decimals": 1, "most": 4096, "zero": fits,
+        "unit": tr(" GB"), "scale": GB, "decimals": 1, "most": 4096, "zero": fits,
     }  # fmt: skip
     rate: dict[str, Any] = {
         "unit": " Mbit/s", "scale": MBIT, "decimals": 1, "most": 100_000, "is_whole": False,
@@ -178,7 +178,7 @@ def _rules(tr: Tr) -> tuple[Row, ...]:
         ),
         Row(
             "guest.gpu_free_bytes", Kind.NUMBER, tr("Step aside when less GPU memory is free than"),
-            unit=" MB", scale=MB, most=100_000, zero=tr("never"),
+            unit=tr(" MB"), scale=MB, most=100_000, zero=tr("never"),
         ),
         Row(
             "guest.gpu_max_c", Kind.NUMBER, tr("Let the GPU cool down above"),
@@ -209,11 +209,11 @@ def _models(setup: Setup, tr: Tr) -> tuple[Row, ...]:
         ),
         Row(
             "limits.models_bytes", Kind.NUMBER, tr("Disk space for models"),
-            unit=" GB", scale=GB, decimals=1, most=100_000, zero=tr("no limit"),
+            unit=tr(" GB"), scale=GB, decimals=1, most=100_000, zero=tr("no limit"),
         ),
         Row(
             "limits.disk_free_bytes", Kind.NUMBER, tr("Leave free on the disk"),
-            unit=" GB", scale=GB, decimals=1, most=100_000, zero=tr("nothing"),
+            unit=tr(" GB"), scale=GB, decimals=1, most=100_000, zero=tr("nothing"),
         ),
         Row(
             "model.proxy", Kind.TEXT, tr("Proxy for downloads"),

@@ -4,6 +4,14 @@
 <context>
     <name>app</name>
     <message>
+        <source> GB</source>
+        <translation> GB</translation>
+    </message>
+    <message>
+        <source> MB</source>
+        <translation> MB</translation>
+    </message>
+    <message>
         <source> min</source>
         <translation> Min.</translation>
     </message>
@@ -202,6 +210,10 @@
     <message>
         <source>A PEM file to trust besides the system's, such as your company's. Empty: none.</source>
         <translation>Eine PEM-Datei, der zusätzlich zu denen des Systems vertraut wird, etwa die deiner Firma. Leer: keine.</translation>
+    </message>
+    <message>
+        <source>A block of {model} takes {block_mb} MB, but the limits leave {room_mb} MB for blocks; allow more memory, or choose a smaller model.</source>
+        <translation>Ein Block von {model} braucht {block_mb} MB, aber die Grenzen lassen {room_mb} MB für Blöcke; erlaube mehr Speicher oder wähle ein kleineres Modell.</translation>
     </message>
     <message>
         <source>A chat on this computer alone would get about {rate} tokens a second.</source>

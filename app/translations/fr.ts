@@ -4,6 +4,14 @@
 <context>
     <name>app</name>
     <message>
+        <source> GB</source>
+        <translation> Go</translation>
+    </message>
+    <message>
+        <source> MB</source>
+        <translation> Mo</translation>
+    </message>
+    <message>
         <source> min</source>
         <translation> min</translation>
     </message>
@@ -202,6 +210,10 @@
     <message>
         <source>A PEM file to trust besides the system's, such as your company's. Empty: none.</source>
         <translation>Un fichier PEM de confiance en plus de ceux du système, comme celui de votre entreprise. Vide : aucun.</translation>
+    </message>
+    <message>
+        <source>A block of {model} takes {block_mb} MB, but the limits leave {room_mb} MB for blocks; allow more memory, or choose a smaller model.</source>
+        <translation>Un bloc de {model} prend {block_mb} Mo, mais les limites laissent {room_mb} Mo aux blocs ; autorisez plus de mémoire ou choisissez un modèle plus petit.</translation>
     </message>
     <message>
         <source>A chat on this computer alone would get about {rate} tokens a second.</source>

@@ -40,6 +40,14 @@ class Sentence(str):
 
     @classmethod
     def _of(cls, parts: tuple[Part, ...]) -> Self:
-        made = super().__new__(cls, " ".join(part.text.format(**part.values) for part in parts))
+        made = super().__new__(cls, " ".join(map(_in_english, parts)))
         made.parts = parts
         return made
+
+
+def _in_english(part: Part) -> str:
+    shown = {
+        name: f"{value:,}" if isinstance(value, int) else value
+        for name, value in part.values.items()
+    }
+    return part.text.format(**shown)

@@ -14,6 +14,7 @@ import psutil
 from engine.config import LimitsConfig, ModelConfig, StageConfig
 from engine.core.errors import ConfigError
 from engine.core.model_spec import ModelSpec
+from engine.core.sentences import Sentence
 from engine.node.caps import GPU_BASE_BYTES, RAM_BASE_BYTES, room_bytes
 from engine.profiler.gpus import Gpu, bare, gpus
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
@@ -64,9 +65,13 @@ class Compute:
         fit = max(least, int(room // block_bytes))
         if fit == 0:
             raise ConfigError(
-                f"A block of {spec.name} takes {block_bytes / 1e6:,.0f} MB, but the limits leave "
-                f"{max(0, room) / 1e6:,.0f} MB for blocks; allow more memory, or choose a smaller "
-                "model."
+                Sentence(
+                    "A block of {model} takes {block_mb} MB, but the limits leave {room_mb} MB for "
+                    "blocks; allow more memory, or choose a smaller model.",
+                    model=spec.name,
+                    block_mb=round(block_bytes / 1e6),
+                    room_mb=round(max(0, room) / 1e6),
+                )
             )
         return min(fit, stage.max_blocks or fit, spec.num_hidden_layers)
 

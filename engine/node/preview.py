@@ -88,7 +88,7 @@ def preview(would: Would) -> PlanPreview:
     try:
         max_blocks = machine.max_blocks(spec, config.stage)
     except ConfigError as error:
-        return _told(blank, str(error))
+        return _told(blank, error.args[0])  # a sentence, which `str` would make a mere text
     size = ModelSize.of(spec, ELEMENT_BYTES[machine.dtype])
     span, reason, is_certain = _place(would, config, size, max_blocks)
     return blank.model_copy(

@@ -30,12 +30,22 @@ from engine.localapi.said import said
 from tests.support.translations import (
     COMMAND,
     LANGUAGES,
+    ROOT,
     calls_of_tr,
     text_of,
     texts_of_the_app,
     update,
 )
 
+APP = ROOT / "app"
+SAID_BY = {
+    "Action", "QCheckBox", "QLabel", "QLineEdit", "QPushButton", "QRadioButton", "QToolButton",
+    "addAction", "addItem", "addTab", "setAccessibleDescription", "setAccessibleName",
+    "setPlaceholderText", "setSpecialValueText", "setStatusTip", "setSuffix", "setText", "setTitle",
+    "setToolTip", "setWhatsThis", "setWindowTitle", "show_text",
+}  # fmt: skip
+"""Calls that bring their texts before a person."""
+SAID_AS_IT_IS = {"Shoal"}
 NOW = datetime(2026, 3, 2, 18, 5, tzinfo=UTC)
 """A Monday."""
 DAY_S = 86_400.0
@@ -137,6 +147,35 @@ def test_every_text_to_translate_is_written_where_it_is_said() -> None:
     elsewhere = {ast.unparse(call) for _, call in calls_of_tr() if text_of(call) is None}
     # The first are in resources/models.toml, the second are `Sentence`s of the engine.
     assert elsewhere == {"tr(model.about)", "tr(part.text)"}
+
+
+def test_no_window_says_a_text_that_cannot_be_translated() -> None:
+    bare = [
+        f"{file.relative_to(APP)}:{call.lineno} {text!r}"
+        for file in sorted(APP.rglob("*.py"))
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and name_of(call.func) in SAID_BY
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords))
+        for text in bare_texts(argument)
+    ]
+    assert bare == []
+
+
+def bare_texts(node: ast.AST) -> Iterator[str]:
+    """Words within `node`, but not within calls, which are looked at themselves."""
+    if isinstance(node, ast.Call):
+        return
+    text = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(text, str) and re.search(r"[^\W\d_]{2}", text) and text not in SAID_AS_IT_IS:
+        yield text
+    for child in ast.iter_child_nodes(node):
+        yield from bare_texts(child)
+
+
+def name_of(function: ast.expr) -> str:
+    if isinstance(function, ast.Name):
+        return function.id
+    return function.attr if isinstance(function, ast.Attribute) else ""
 
 
 def places(text: str) -> set[str]:

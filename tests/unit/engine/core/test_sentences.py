@@ -12,8 +12,8 @@ def test_sentence_reads_as_english_and_remembers_what_it_is_made_of():
 
 
 def test_sentences_are_put_together():
-    both = Sentence("{n} left.", n=3).then(Sentence("Wait."))
-    assert both == "3 left. Wait."
+    both = Sentence("{n} left.", n=3000).then(Sentence("Wait."))
+    assert both == "3,000 left. Wait."
     assert [part.text for part in said(both)] == ["{n} left.", "Wait."]
 
 
