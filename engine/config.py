@@ -231,7 +231,8 @@ class ClientConfig(_Branch):
     """Share of our sequences' KV caches that the stages shall hold in RAM: their oldest tokens."""
     speculation: DraftKind = "off"
     """What proposes tokens that the stages verify several at a time: `ngram` looks in prompt and answer
-    for what followed when the last tokens came before. The answer is the same with any."""
+    for what followed when the last tokens came before, `auto` does so where it pays. The answer is the
+    same with any."""
     draft_tokens: int = Field(default=4, ge=1, le=MAX_DRAFT_TOKENS)
     """The most that are proposed for a round."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from engine.bench.answering import Lines
 from engine.bench.measured import Counters, Measured, hash_ids
@@ -12,8 +15,11 @@ from engine.client.client import Client
 from engine.client.drafting import Drafting, drafting_for
 from engine.core.clock import Clock
 from engine.core.errors import NoRoute
+from engine.core.ids import SessionId
 from engine.core.plans import Route
 from engine.core.sampling_params import SamplingParams
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.rows import Row
 from engine.speculation.tree import Draft, TokenTree
 from engine.swarm.links import Links
 
@@ -55,6 +61,7 @@ class GenerationWatch:
         recoveries.seconds.clear()
         resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
         started_s = self._clock.monotonic_s()
+        sent_bytes = self._sent_bytes() + _prompts_bytes(question.prompts)
         drafting = drafting_for(question.speculation)
         watch = DraftWatch(drafting, self._clock) if drafting else None
         rounds = drafted_tokens = accepted_tokens = 0
@@ -97,8 +104,12 @@ class GenerationWatch:
             rounds=rounds,
             drafted_tokens=drafted_tokens,
             accepted_tokens=accepted_tokens,
+            sent_row_bytes=self._sent_bytes() - sent_bytes,
             draft_s=watch.seconds if watch else 0.0,
         )
+
+    def _sent_bytes(self) -> int:
+        return sum(self._links.neighbours.sent_bytes().values())
 
     def _peers_in_use(self) -> list[str]:
         return sorted({str(hop.peer) for route in self._client.routes_in_use for hop in route.hops})
@@ -107,6 +118,13 @@ class GenerationWatch:
         stages = await asyncio.gather(*(self._client.stats(hop.peer) for hop in route.hops))
         sent = {str(peer): count for peer, count in self._links.neighbours.sent_bytes().items()}
         return Counters(stages=tuple(stages), client_sent_bytes=sent)
+
+
+def _prompts_bytes(prompts: Sequence[Sequence[int]]) -> int:
+    """The frame that brings them to the first stage."""
+    ids = np.array([token for prompt in prompts for token in prompt], np.int32)
+    rows = tuple(Row(SessionId(0), 0, len(prompt)) for prompt in prompts)
+    return Frame(Kind.STEP, b"", rows, ids).num_bytes
 
 
 class DraftWatch:
@@ -120,8 +138,8 @@ class DraftWatch:
     def __init__(self, drafting: Drafting, clock: Clock) -> None:
         self._clock = clock
         self.seconds = 0.0
-        self.drafting = Drafting(
-            lambda: _WatchedDraft(drafting.make_draft(), self), drafting.num_tokens
+        self.drafting = replace(
+            drafting, make_draft=lambda: _WatchedDraft(drafting.make_draft(), self)
         )
 
     def propose(self, draft: Draft, ids: Sequence[int], num_tokens: int) -> TokenTree:

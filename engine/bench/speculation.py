@@ -18,7 +18,7 @@ from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
 from engine.bench.speculation_prompts import PromptKind, speculation_prompts
 from engine.bench.swarm_processes import SwarmPlan, start_swarm
-from engine.core.generation import Speculation
+from engine.core.generation import MAX_DRAFT_TOKENS, Speculation
 from engine.models.tokenizer import ChatTokenizer
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
@@ -31,8 +31,8 @@ class Work:
     """What is compared with plain decoding."""
 
     kinds: tuple[PromptKind, ...]
-    draft_tokens: tuple[int, ...]
-    """the most that a draft proposes for a round."""
+    ways: tuple[Speculation, ...]
+    """How to draft."""
 
 
 class Row(BaseModel):
@@ -44,6 +44,7 @@ class Row(BaseModel):
     mode: str
     draft: str
     draft_tokens: int
+    """The most for a round; `auto` decides itself."""
     speedup: float
     """Decode time of plain over that of speculative decoding, median over the pairs."""
     speedup_interval: tuple[float, float]
@@ -60,7 +61,7 @@ class Row(BaseModel):
     """The same of answers. Framing comes on top, per row 24 bytes and per frame 36."""
     round_ms: float
     compute_ms: float
-    """Of a round, in all stages."""
+    """Of a pass, through all stages."""
     draft_ms: float
     rest_ms: float
     """Lines, their daemons, waiting, the agents."""
@@ -101,7 +102,7 @@ async def measure(bench: SwarmBench, work: Work) -> SpeculationReport:
         for kind in work.kinds
     }
     longest = max(len(prompt) for some in prompts.values() for prompt in some)
-    room = most * (longest + bench.new_tokens + max(work.draft_tokens))
+    room = most * (longest + bench.new_tokens + MAX_DRAFT_TOKENS)
     threads = compute_threads(bench, model.machine)
     async with Children(bench.cores) as children:
         say(f"Starting {bench.stages} stages")
@@ -120,10 +121,10 @@ async def measure(bench: SwarmBench, work: Work) -> SpeculationReport:
         bed = Bed(bench, model, await start_swarm(children, plan))
         await bed.swarm.start_client({})
         rows = [
-            await _compare(bed, kind, prompts[kind], batch_size, draft_tokens)
+            await _compare(bed, kind, prompts[kind], batch_size, way)
             for batch_size in bench.batch_sizes
             for kind in work.kinds
-            for draft_tokens in work.draft_tokens
+            for way in work.ways
         ]
     return SpeculationReport(
         rows=rows,
@@ -136,10 +137,10 @@ async def measure(bench: SwarmBench, work: Work) -> SpeculationReport:
 
 
 async def _compare(
-    bed: Bed, kind: PromptKind, prompts: Sequence[list[int]], batch_size: int, draft_tokens: int
+    bed: Bed, kind: PromptKind, prompts: Sequence[list[int]], batch_size: int, drafts: Speculation
 ) -> Row:
     """Decode the same prompts plainly and with drafts, now one, now the other first."""
-    ways = [Speculation("off"), Speculation("ngram", draft_tokens)]
+    ways = [Speculation("off"), drafts]
     plain: list[Measured] = []
     drafted: list[Measured] = []
     for way in ways:
@@ -148,7 +149,7 @@ async def _compare(
         )
         await bed.generate(warm_up)
     for number in range(bed.bench.repeat):
-        say(f"Measuring {batch_size} × {kind}, drafts of {draft_tokens}, pair {number + 1}")
+        say(f"Measuring {batch_size} × {kind}, {drafts.draft}, pair {number + 1}")
         some = prompts[number * batch_size :][:batch_size]
         for way in ways[:: -1 if number % 2 else 1]:
             question = Question(
@@ -156,7 +157,7 @@ async def _compare(
             )
             measured = await bed.generate(question)
             (plain if way.draft == "off" else drafted).append(measured)
-    return row_of(_link(bed.bench), kind, draft_tokens, plain, drafted)
+    return row_of(_link(bed.bench), kind, drafts, plain, drafted)
 
 
 def _link(bench: SwarmBench) -> str:
@@ -170,7 +171,7 @@ def _link(bench: SwarmBench) -> str:
 def row_of(
     link: str,
     kind: PromptKind,
-    draft_tokens: int,
+    drafts: Speculation,
     plain: Sequence[Measured],
     drafted: Sequence[Measured],
 ) -> Row:
@@ -179,7 +180,7 @@ def row_of(
     Args:
         link: Its name.
         kind: Of the prompts.
-        draft_tokens: The most for a round.
+        drafts: How they were drafted.
         plain: Answers without drafts.
         drafted: The same answers with them, in the same order.
     """
@@ -191,10 +192,11 @@ def row_of(
     # The round of each first token is the prompt's, and no draft's.
     rounds = sum(measured.rounds - batch_size for measured in drafted)
     tokens = sum(len(times) - 1 for measured in drafted for times in measured.arrivals_s)
-    up, down = (sum(b) / max(1, rounds) for b in zip(*map(_client_bytes, drafted), strict=True))
+    up = sum(measured.sent_row_bytes for measured in drafted) / max(1, rounds)
+    down = sum(map(_answered_bytes, drafted)) / max(1, sum(map(_answers, drafted)))
     framing = ROW_BYTES + (HEADER_BYTES if batch_size == 1 else 0)
     round_ms = 1e3 * sum(map(decode_s, drafted)) * batch_size / max(1, rounds)
-    compute_ms = 1e3 * sum(map(_compute_s, drafted)) * batch_size / max(1, rounds)
+    compute_ms = 1e3 * statistics.median(map(_compute_s, drafted))
     draft_ms = 1e3 * sum(measured.draft_s for measured in drafted) * batch_size / max(1, rounds)
     steps = sum(len(times) - 1 for measured in plain for times in measured.arrivals_s)
     return Row(
@@ -202,8 +204,8 @@ def row_of(
         batch=batch_size,
         prompts=kind,
         mode="shared",
-        draft="ngram",
-        draft_tokens=draft_tokens,
+        draft=drafts.draft,
+        draft_tokens=drafts.num_tokens,
         speedup=speedup,
         speedup_interval=median_interval(ratios),
         acceptance=accepted / proposed if proposed else 0.0,
@@ -216,7 +218,7 @@ def row_of(
         draft_ms=draft_ms,
         rest_ms=max(0.0, round_ms - compute_ms - draft_ms),
         plain_step_ms=1e3 * sum(map(decode_s, plain)) * batch_size / max(1, steps),
-        plain_compute_ms=1e3 * sum(map(_compute_s, plain)) * batch_size / max(1, steps),
+        plain_compute_ms=1e3 * statistics.median(map(_compute_s, plain)),
         ids_equal=[m.ids_sha256 for m in plain] == [m.ids_sha256 for m in drafted],
     )
 
@@ -250,28 +252,37 @@ def _counters(measured: Measured) -> tuple[Counters, Counters]:
 def _compute_s(measured: Measured) -> float:
     before, after = _counters(measured)
     return sum(
-        new.compute_s - old.compute_s for old, new in zip(before.stages, after.stages, strict=True)
+        (new.compute_s - old.compute_s) / max(1, new.forwards - old.forwards)
+        for old, new in zip(before.stages, after.stages, strict=True)
     )
 
 
-def _client_bytes(measured: Measured) -> tuple[int, int]:
-    """Row frames from and to the client after the first tokens."""
-    before, after = _counters(measured)
-    up = sum(after.client_sent_bytes.values()) - sum(before.client_sent_bytes.values())
-    last = [counters.stages[-1].sent_bytes.get(measured.client, 0) for counters in (before, after)]
-    return up, last[1] - last[0]
+def _answered_bytes(measured: Measured) -> int:
+    """Row frames from the last stage to the client while its passes were counted."""
+    before, after = (counters.stages[-1] for counters in _counters(measured))
+    sent, was_sent = (stage.sent_bytes.get(measured.client, 0) for stage in (after, before))
+    return sent - was_sent
+
+
+def _answers(measured: Measured) -> int:
+    """Rows in them: one of each sequence in each of its rounds, which passes share."""
+    before, after = (counters.stages[-1] for counters in _counters(measured))
+    batch_size = len(measured.arrivals_s)
+    if batch_size == 1:
+        return after.forwards - before.forwards
+    return measured.rounds - batch_size
 
 
 def lines(report: SpeculationReport) -> Iterator[str]:
     """The report for a person."""
     yield (
-        f"{'link':>12}{'batch':>6}  {'prompts':8}{'N':>3}{'speed-up':>10}{'interval':>14}"
+        f"{'link':>12}{'batch':>6}  {'prompts':8}{'draft':7}{'N':>3}{'speed-up':>10}{'interval':>14}"
         f"{'accepted':>10}{'a round':>9}{'up':>8}{'down':>8}{'round':>10}{'plain step':>12}"
     )
     for row in report.rows:
         low, high = row.speedup_interval
         yield (
-            f"{row.link:>12}{row.batch:>6}  {row.prompts:8}{row.draft_tokens:>3}"
+            f"{row.link:>12}{row.batch:>6}  {row.prompts:8}{row.draft:7}{row.draft_tokens:>3}"
             f"{row.speedup:>9.2f}×{low:>8.2f}–{high:.2f}{row.acceptance:>10.0%}"
             f"{row.tokens_per_round:>9.2f}{row.up_bytes_per_round:>6.1f} B"
             f"{row.down_bytes_per_round:>6.1f} B{row.round_ms:>7.1f} ms{row.plain_step_ms:>9.1f} ms"

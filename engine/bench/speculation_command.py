@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from typing import Final
 
 from engine.bench import quantities
 from engine.bench.speculation_prompts import PROMPT_KINDS
 from engine.bench.swarm_command import DTYPES, add_network
+from engine.core.generation import DraftKind, Speculation
 
-MODES = ("shared",)
-DRAFTS = ("ngram",)
+MODES: Final = ("shared",)
+DRAFTS: Final[tuple[DraftKind, ...]] = ("ngram", "auto")
 
 
 def add_speculation(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +40,11 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         "--mode", type=quantities.names(MODES), default=MODES, help="shared: noise (the default)"
     )
     group.add_argument(
-        "--draft", choices=DRAFTS, default="ngram", help="ngram: prompt look-up (the default)"
+        "--draft",
+        type=quantities.names(DRAFTS),
+        default=("ngram",),
+        metavar="LIST",
+        help="ngram: prompt look-up in every round (the default); auto: where it pays",
     )
     group.add_argument(
         "--draft-tokens",
@@ -67,7 +73,14 @@ def _speculation(args: argparse.Namespace) -> int:
     from engine.config import ModelConfig
 
     dtype = DTYPES.get(args.dtype, args.dtype)
-    work = speculation.Work(kinds=args.prompts, draft_tokens=args.draft_tokens)
+    work = speculation.Work(
+        kinds=args.prompts,
+        ways=tuple(
+            Speculation(draft, num_tokens)
+            for draft in args.draft
+            for num_tokens in (args.draft_tokens if draft != "auto" else args.draft_tokens[:1])
+        ),
+    )
     bench = SwarmBench(
         model=args.model,
         stages=args.stages,

@@ -6,7 +6,8 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
-from engine.client.drafting import shallow
+from engine.client.drafting import Drafting, shallow
+from engine.client.steering import Steering
 from engine.client.stopwatch import Stopwatch
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, LocalProtocolError, RemoteProtocolError
@@ -67,15 +68,24 @@ class Sequence:
         """Of a row whose answer is wanted."""
         return RowFlags.SAMPLE | RowFlags.OPEN if self.leads else RowFlags.SAMPLE
 
-    def next_row(self, attempt: int) -> tuple[Row, list[int]]:
-        """The newest token and what may follow it, as a row and its ids."""
+    def next_row(self, attempt: int, steering: Steering | None) -> tuple[Row, list[int]]:
+        """The newest token and what may follow it, as a row and its ids.
+
+        Args:
+            attempt: The present one.
+            steering: Says how much is drafted; a round of nothing closes the ring then.
+        """
         last_position = min(
             self.prompt_tokens + self.sampling.max_new_tokens - 1, self.capacity_tokens
         )
         accepted, self.tree, self.accepted = self.accepted, EMPTY, 0
         if self.draft is not None and self.leads:
-            tree = self.draft.propose(self.ids, self.draft_tokens)
+            most = self.draft_tokens if steering is None else steering.num_tokens
+            tree = self.draft.propose(self.ids, most) if most else EMPTY
             self.tree = shallow(tree, last_position - len(self.ids))
+            if steering is not None:
+                self.leads = len(self.tree) > 0
+                steering.begins(self, len(self.tree))
         ids = [self.ids[-1], *self.tree.ids]
         position = len(self.ids) - 1
         parents = self.tree.parents
@@ -109,6 +119,8 @@ class Batch:
     sequences: dict[SessionId, Sequence]
     clock: Clock
     recoveries: Recoveries
+    drafting: Drafting | None = None
+    """How it speculates."""
     attempt: int = -1
     prefill_tokens: int = 0
     """Tokens that must be computed before the next news; 0 once there was any."""
@@ -116,6 +128,8 @@ class Batch:
     troubled_since_s: float | None = None
     stopwatch: Stopwatch | None = None
     """Measures the route of the present attempt."""
+    steering: Steering | None = None
+    """Decides what is drafted on it; None: as much as each draft may, in every round, or nothing."""
     news: asyncio.Queue[tuple[int, TokenEvent] | Failure] = field(default_factory=asyncio.Queue)
 
     @property
@@ -133,7 +147,7 @@ class Batch:
             raise LocalProtocolError("The request was repaired too often; send it again.")
         self.attempt += 1
         self.has_failed = False
-        self.stopwatch = None
+        self.stopwatch = self.steering = None
         for sequence in self.waiting:
             sequence.tree, sequence.accepted = EMPTY, 0
 
@@ -178,18 +192,25 @@ class Batch:
         elif row.flags & RowFlags.LENGTH:
             finish = FinishReason.LENGTH
         sequence.finished = finish is not None
+        is_open = RowFlags.OPEN in row.flags
+        if is_open:
+            self.stopwatch = None  # such a round says nothing of how long a token takes
         if self.stopwatch is not None:
             self.stopwatch.arrived(row.session, is_last=sequence.finished)
+        if self.steering is not None and not sequence.finished:
+            rows = len(self.waiting)
+            self.steering.answered(sequence, len(tree), len(path), rows, is_open=is_open)
         reused_tokens = sequence.reused_tokens if is_first else 0
         last = logprobs[-1] if logprobs else None
         event = TokenEvent(token, last, finish, reused_tokens, len(tree), len(path))
         self.news.put_nowait((sequence.index, event))
-        return not sequence.finished and RowFlags.OPEN in row.flags
+        return is_open and not sequence.finished
 
     def stop_drafting(self) -> None:
         """Decode plainly from the next attempt on."""
         for sequence in self.sequences.values():
             sequence.draft, sequence.leads = None, False
+        self.drafting = None
 
     def fail(self, error: EngineError) -> None:
         """End the present attempt with `error`."""

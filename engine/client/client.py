@@ -24,6 +24,7 @@ from engine.client.merging import merged
 from engine.client.opening import link_times
 from engine.client.patience import Patience
 from engine.client.repair import PREFILL_TOKEN_S
+from engine.client.steering import Steering, route_costs
 from engine.config import ClientConfig
 from engine.core.clock import Clock
 from engine.core.errors import (
@@ -47,9 +48,13 @@ from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Failed, StatsReply, StatsRequest, parse
 from engine.protocol.recovery import Notice
 from engine.protocol.tokens import decode_logprobs
+from engine.speculation.costs import Costs
+from engine.speculation.estimates import Timing
 from engine.swarm.links import Links
 
 logger = logging.getLogger(__name__)
+
+_MAX_TIMINGS = 64
 
 
 class Client:
@@ -72,6 +77,8 @@ class Client:
         if config.reuse_prefixes:
             self._prefixes = PrefixUse.SHARED if config.share_prefixes else PrefixUse.OWN
         self._journeys: dict[SessionId, Journey] = {}
+        self._timings: dict[tuple[Route, int], Timing] = {}
+        """What rounds have taken on routes, by the size of the batch; the latest ones."""
         self._asker = Asker(links)
         self._dealer = Dealer(links, self.view, spec, config)
         self.recoveries = Recoveries()
@@ -121,17 +128,22 @@ class Client:
         ]
         use = self._prefixes if prefixes is None else prefixes
         dealt = await self._dealer.deal(sequences)
-        parts = [self._follow(part, use, route) for route, part in dealt]
+        parts = [self._follow(part, use, route, drafting) for route, part in dealt]
         stream = merged(parts) if len(parts) > 1 else parts[0]
         async with contextlib.aclosing(stream) as events:
             async for event in events:
                 yield event
 
     async def _follow(
-        self, sequences: list[Sequence], use: PrefixUse, first: Route | None
+        self,
+        sequences: list[Sequence],
+        use: PrefixUse,
+        first: Route | None,
+        drafting: Drafting | None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """Generate sequences that travel together."""
-        batch = Batch({s.session: s for s in sequences}, self._clock, self.recoveries)
+        named = {sequence.session: sequence for sequence in sequences}
+        batch = Batch(named, self._clock, self.recoveries, drafting)
         journey = Journey(
             batch,
             use,
@@ -168,11 +180,28 @@ class Client:
     def _watch(self, journey: Journey) -> None:
         """See how fast the route is that has just been taken."""
         batch = journey.batch
-        # A round that speculates says nothing of how long a token takes.
-        plain = all(sequence.draft is None for sequence in batch.waiting)
-        if plain and journey.route is not None and not batch.has_failed:
-            sessions = [sequence.session for sequence in batch.waiting]
-            batch.stopwatch = self._view.stopwatch(journey.route, sessions, self._rows_at)
+        route = journey.route
+        if route is None or batch.has_failed:
+            return
+        waiting = batch.waiting
+        if not any(sequence.leads for sequence in waiting):
+            sessions = [sequence.session for sequence in waiting]
+            batch.stopwatch = self._view.stopwatch(route, sessions, self._rows_at)
+            if batch.drafting is not None and batch.drafting.make_policy is not None:
+                costs, timing = self._round_costs(route, len(waiting))
+                policy = batch.drafting.make_policy(costs, timing)
+                batch.steering = Steering(policy, self._clock)
+
+    def _round_costs(self, route: Route, batch_size: int) -> tuple[Costs, Timing]:
+        """What rounds of a batch should take on a route, and have taken there."""
+        snapshot, link_s = self.view()
+        # Float32 at most; what it is exactly, only the stages know.
+        costs = route_costs(route, snapshot, link_s, 4 * self._spec.hidden_size, batch_size)
+        timing = self._timings.pop((route, batch_size), Timing())
+        self._timings[route, batch_size] = timing
+        while len(self._timings) > _MAX_TIMINGS:
+            del self._timings[next(iter(self._timings))]
+        return costs, timing
 
     def _rows_at(self) -> Counter[PeerId]:
         """Sequences of ours that run at each stage."""
@@ -224,7 +253,7 @@ class Client:
         sequence = Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
         if drafting is not None:
             sequence.draft, sequence.draft_tokens = drafting.make_draft(), drafting.num_tokens
-            sequence.leads = True
+            sequence.leads = drafting.make_policy is None
         return sequence
 
     def _live(self, route: Route) -> list[tuple[SessionId, list[int]]]:
@@ -290,6 +319,7 @@ class Client:
         if any(row.count != 1 for row in frame.rows):
             raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
         waiting: dict[Journey, list[Sequence]] = defaultdict(list)
+        wanted: dict[Journey, list[Sequence]] = defaultdict(list)
         tokens = zip(frame.rows, frame.ids.tolist(), decode_logprobs(frame), strict=True)
         for row, token, logprobs in tokens:
             journey = self._journeys.get(row.session)
@@ -299,10 +329,15 @@ class Client:
                 raise RemoteProtocolError("The peer answered for a session that it does not end.")
             if not 0 <= token < self._spec.vocab_size:
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
+            sequence, steering = journey.batch.sequences[row.session], journey.batch.steering
             if journey.batch.receive(row, token, logprobs):
-                waiting[journey].append(journey.batch.sequences[row.session])
+                waiting[journey].append(sequence)
+            elif steering is not None and not sequence.finished and steering.wants_lead(sequence):
+                wanted[journey].append(sequence)
         for journey, sequences in waiting.items():
             journey.go_on(sequences)
+        for journey, sequences in wanted.items():
+            journey.take_lead(sequences)
 
     def _on_failed(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Failed)

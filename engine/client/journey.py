@@ -312,12 +312,15 @@ class Journey:
             self._asker.tell([self.route.last], Kind.LEAD, sessions)
             for sequence in sequences:
                 sequence.leads = True
+                if self.batch.steering is not None:
+                    self.batch.steering.takes_lead(sequence)
 
     def go_on(self, sequences: SequenceOf[Sequence]) -> None:
         """Send the next rows of sequences that wait for them, with what their drafts propose."""
         if self.route is None or self.batch.has_failed:
             return
-        made = [sequence.next_row(self.batch.attempt) for sequence in sequences]
+        batch = self.batch
+        made = [sequence.next_row(batch.attempt, batch.steering) for sequence in sequences]
         ids = np.array([token for _, tokens in made for token in tokens], np.int32)
         frame = Frame(Kind.STEP, b"", tuple(row for row, _ in made), ids)
         try:

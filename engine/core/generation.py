@@ -14,9 +14,10 @@ Lossy = Literal["", "rows8", "blocks8"]
 By row with normalised channels, or by blocks of 4096 ([PT] App. A)."""
 
 
-DraftKind = Literal["off", "ngram"]
-"""What proposes tokens: nothing, or what followed when the last ones came before."""
-DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram")
+DraftKind = Literal["off", "ngram", "auto"]
+"""What proposes tokens: nothing; what followed when the last ones came before, in every round; or the
+same where that pays."""
+DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram", "auto")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,14 @@ import pytest_asyncio
 from engine.client.client import Client
 from engine.client.drafting import Drafting
 from engine.config import ClientConfig, StageConfig
-from engine.core.generation import TokenEvent
+from engine.core.generation import Speculation, TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
+from engine.speculation.controller import Decision, Reason
+from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.tree import Draft, TokenTree
 from tests.support.drafting import Echo, Prophet
 from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
@@ -163,6 +165,55 @@ async def test_draft_that_is_always_right_is_several_times_fewer_rounds(
     check_same(events, plain[:1])
     # The prompt in pieces of 64 tokens, then six tokens a round; the last token needs none of its own.
     assert swarm.stages[2].handler.pace.forwards - before <= 2 + 5
+
+
+class Moody:
+    """Drafts for a few rounds, then does not, whatever happens."""
+
+    def __init__(self, costs: object, timing: object) -> None:
+        self.rounds: list[Option] = []
+        self.guesses = 0
+
+    def choose(self) -> Decision:
+        drafts = len(self.rounds) % 6 >= 3
+        return Decision(Option(Source.LOOKUP, 4) if drafts else PLAIN, Reason.PAYS, 1.0)
+
+    def observe(self, option: Option, committed: float, round_s: float) -> None:
+        self.rounds.append(option)
+
+    def observe_guesses(self, option: Option, guessed: int, right: int) -> None:
+        self.guesses += guessed
+
+
+async def test_ring_is_opened_and_closed_again_within_an_answer_and_no_token_changes(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("moody"), PATIENT)
+    moods: list[Moody] = []
+
+    def policy(costs: object, timing: object) -> Moody:
+        moods.append(Moody(costs, timing))
+        return moods[-1]
+
+    drafting = Drafting(prophets(plain, width=1, right_share=0.9), 4, policy)
+    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
+    async for index, event in client.generate(PROMPTS, PARAMS, drafting=drafting):
+        events[index].append(event)
+    check_same(events, plain)
+    (mood,) = moods
+    assert {option.is_plain for option in mood.rounds} == {True, False}
+    assert mood.guesses
+    assert counts(events)[1]
+
+
+async def test_drafts_where_they_pay_change_no_token(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("auto"), PATIENT)
+    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
+    async for index, event in client.generate(PROMPTS, PARAMS, speculation=Speculation("auto")):
+        events[index].append(event)
+    check_same(events, plain)
 
 
 async def test_stop_token_within_a_draft_ends_the_answer(

@@ -8,14 +8,16 @@ import pytest
 from engine.bench.measured import Counters, Measured
 from engine.bench.speculation import median_interval, row_of
 from engine.bench.speculation_prompts import PROMPT_KINDS, speculation_prompts
+from engine.core.generation import Speculation
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.messages import StatsReply
 from engine.protocol.rows import ROW_BYTES
 
+WAY = Speculation("ngram", 4)
 FRAMING = HEADER_BYTES + ROW_BYTES
 
 
-def counters(rounds: int, up: int, down: int, compute_s: float) -> Counters:
+def counters(rounds: int, down: int, compute_s: float) -> Counters:
     stage = StatsReply(
         request=1,
         forwards=rounds,
@@ -27,7 +29,7 @@ def counters(rounds: int, up: int, down: int, compute_s: float) -> Counters:
         local_s=0.0,
         sent_bytes={"me": rounds * (FRAMING + down)},
     )
-    return Counters(stages=(stage,), client_sent_bytes={"s0": rounds * (FRAMING + up)})
+    return Counters(stages=(stage,), client_sent_bytes={})
 
 
 def plain(seconds: float) -> Measured:
@@ -36,8 +38,8 @@ def plain(seconds: float) -> Measured:
         arrivals_s=(tuple(1 + seconds * i / 10 for i in range(11)),),
         ids_sha256="same",
         client="me",
-        before=counters(1, 0, 2, 1.0),
-        after=counters(11, 0, 2, 2.0),
+        before=counters(1, 2, 1.0),
+        after=counters(11, 2, 2.0),
         rounds=11,
     )
 
@@ -50,17 +52,18 @@ def drafted(seconds: float) -> Measured:
         arrivals_s=(times,),
         ids_sha256="same",
         client="me",
-        before=counters(0, 0, 0, 1.0),
-        after=counters(5, 10, 2, 1.5),
+        before=counters(0, 0, 1.0),
+        after=counters(5, 2, 1.5),
         rounds=6,
         drafted_tokens=20,
         accepted_tokens=5,
+        sent_row_bytes=5 * (FRAMING + 10),
         draft_s=0.1,
     )
 
 
 def test_row_says_how_much_faster_and_what_a_round_costs() -> None:
-    row = row_of("E5", "chat", 4, [plain(10.0)] * 3, [drafted(5.0), drafted(4.0), drafted(2.0)])
+    row = row_of("E5", "chat", WAY, [plain(10.0)] * 3, [drafted(5.0), drafted(4.0), drafted(2.0)])
     assert row.speedup == pytest.approx(2.5)
     assert row.speedup_interval == (pytest.approx(2.0), pytest.approx(5.0))
     assert row.acceptance == 0.25

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.client.batch import Sequence
+from engine.client.steering import LOOKUPS, Steering, route_costs
+from engine.core.ids import PeerId
+from engine.core.plans import Hop, Route, Span
+from engine.core.sampling_params import SamplingParams
+from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.speculation.controller import Decision, Reason
+from engine.speculation.costs import PLAIN, Option
+from tests.support.drafting import Echo
+
+
+class Watch:
+    """A clock that a test turns on."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+    def unix_s(self) -> float:
+        return self.now_s
+
+
+class Told:
+    """A policy that says what a test wants, and remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.option = PLAIN
+        self.rounds: list[tuple[Option, float, float]] = []
+        self.guesses: list[tuple[Option, int, int]] = []
+
+    def choose(self) -> Decision:
+        return Decision(self.option, Reason.PAYS, 1.0)
+
+    def observe(self, option: Option, committed: float, round_s: float) -> None:
+        self.rounds.append((option, committed, pytest.approx(round_s)))
+
+    def observe_guesses(self, option: Option, guessed: int, right: int) -> None:
+        self.guesses.append((option, guessed, right))
+
+
+def sequence() -> Sequence:
+    made = Sequence(0, [1, 2, 3, 1], 4, 100, SamplingParams())
+    made.draft = Echo()
+    return made
+
+
+def test_plain_rounds_are_timed_and_look_up_guesses_unseen() -> None:
+    watch, policy, one = Watch(), Told(), sequence()
+    steering = Steering(policy, watch)
+    for token, at_s in ((2, 1.0), (3, 1.5), (9, 2.5)):
+        watch.now_s = at_s
+        one.ids.append(token)
+        steering.answered(one, 0, 0, 1, is_open=False)
+    assert policy.rounds == [(PLAIN, 1.0, 0.5), (PLAIN, 1.0, 1.0)]
+    assert policy.guesses == [(LOOKUPS[0], 1, 1), (LOOKUPS[0], 1, 0)]
+    assert not steering.wants_lead(one)
+
+
+def test_client_takes_the_lead_where_drafting_pays_and_there_is_something_to_say() -> None:
+    watch, policy, one = Watch(), Told(), sequence()
+    policy.option = LOOKUPS[1]
+    steering = Steering(policy, watch)
+    one.ids.append(7)  # never seen before
+    steering.answered(one, 0, 0, 1, is_open=False)
+    assert not steering.wants_lead(one)
+    one.ids.append(1)
+    steering.answered(one, 0, 0, 1, is_open=False)
+    assert steering.wants_lead(one)
+    one.leads = True
+    steering.takes_lead(one)
+    watch.now_s = 3.0
+    one.ids.append(2)
+    steering.answered(one, 0, 0, 1, is_open=True)
+    assert len(policy.rounds) == 1  # what waited for the client's message is no plain round
+    row, ids = one.next_row(0, steering)
+    assert (len(row.parents), ids) == (4, [2, 3, 1, 7, 1])
+    watch.now_s = 3.25
+    one.ids += [3, 1, 2]
+    steering.answered(one, 4, 2, 1, is_open=True)
+    assert policy.rounds[1:] == [(LOOKUPS[1], 3.0, 0.25)]
+    assert policy.guesses[-1] == (LOOKUPS[1], 3, 2)
+
+
+def test_round_with_nothing_to_say_closes_the_ring() -> None:
+    policy, one = Told(), sequence()
+    policy.option = LOOKUPS[0]
+    one.ids.append(7)
+    one.leads = True
+    row, ids = one.next_row(0, Steering(policy, Watch()))
+    assert (row.parents, ids) == ((), [7])
+    assert not one.leads
+    assert not row.flags & row.flags.OPEN
+
+
+def test_rounds_of_a_batch_are_told_once_all_have_had_one() -> None:
+    watch, policy = Watch(), Told()
+    steering = Steering(policy, watch)
+    rows = [sequence(), sequence()]
+    for turn in range(3):
+        for place, one in enumerate(rows):
+            watch.now_s = turn + place * 0.1 * turn
+            steering.answered(one, 0, 0, 2, is_open=False)
+    assert [option for option, _, _ in policy.rounds] == [PLAIN, PLAIN]
+
+
+def test_costs_are_those_of_the_route() -> None:
+    stages = tuple(
+        StageInfo(
+            PeerId(name), span, StageState.ONLINE, 100, 10.0, (), "test",
+            decode_row_s=0.01, uplink_bytes_per_s=1e6,
+        )
+        for name, span in (("a", Span(0, 2)), ("b", Span(2, 4)))
+    )  # fmt: skip
+    route = Route(tuple(Hop(stage.peer, stage.span) for stage in stages))
+    snapshot = SwarmSnapshot("m", 4, stages)
+    link_s = {PeerId("a"): 0.02, PeerId("b"): 0.02}
+    costs = route_costs(route, snapshot, link_s, 1000, batch_size=3)
+    assert costs.num_stages == 2
+    assert costs.compute_s == pytest.approx(0.09 + 0.03)
+    assert costs.compute_token_s == pytest.approx(0.01)
+    assert costs.bytes_per_s == pytest.approx(1e6)
+    assert costs.client_rtt_s >= 0
