@@ -175,7 +175,7 @@ def style_sheet(colours: Looks, font: QFont) -> str:
     QSlider::handle:horizontal:focus {{
         border: 2px solid {colours.accent}; width: 12px; margin: -6px 0;
     }}
-    QAbstractSpinBox QLineEdit {{ border: none; padding: 0 8px; background: transparent; }}
+    QAbstractSpinBox QLineEdit {{ border: none; padding: 0; background: transparent; }}
     QFrame#bubble {{ background: {colours.bubble}; border-radius: 12px; }}
     QFrame#codeFrame {{
         background: {colours.code}; border: 1px solid transparent; border-radius: 8px;

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QLineEdit, QWidget
 
 from app.windows.looks import Looks, looks, style_sheet
 
 LOOKS_CHANGE = (QEvent.Type.PaletteChange, QEvent.Type.FontChange)
+SPIN_MARGIN_PX = 9
 
 
 class TopWindow(QWidget):
@@ -35,6 +36,8 @@ class TopWindow(QWidget):
         if sheet != self._sheet:  # a new sheet is a change of the palette, too
             self._sheet = sheet
             self.setStyleSheet(sheet)
+            for spin in self.findChildren(QAbstractSpinBox):  # the sheet's padding passes them by
+                spin.findChild(QLineEdit).setTextMargins(SPIN_MARGIN_PX, 0, 0, 0)
             self.take_colours(colours)
 
     def own_sheet(self, _colours: Looks) -> str:
