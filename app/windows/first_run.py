@@ -195,18 +195,21 @@ class FirstRunWindow(TopWindow):
 
     def _lay_out(self) -> None:
         buttons = QHBoxLayout()
-        buttons.setContentsMargins(PAGE_LEFT_PX, 0, PAGE_RIGHT_PX, 0)
         buttons.setSpacing(8)
         buttons.addWidget(self._steps)
         buttons.addStretch(1)
         buttons.addWidget(self.back)
         buttons.addWidget(self.next)
+        foot = QVBoxLayout()
+        foot.setContentsMargins(PAGE_LEFT_PX, 0, PAGE_RIGHT_PX, 0)
+        foot.setSpacing(14)
+        foot.addWidget(self._error_frame)
+        foot.addLayout(buttons)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(26, 24, 26, 20)
         whole.setSpacing(14)
         whole.addWidget(self._pages, 1)
-        whole.addWidget(self._error_frame)
-        whole.addLayout(buttons)
+        whole.addLayout(foot)
 
     # What happens ---------------------------------------------------------------------------
 

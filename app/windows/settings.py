@@ -19,7 +19,14 @@ from PySide6.QtWidgets import (
 from app.settings_presenters import SettingsView
 from app.windows.card import CardFrame
 from app.windows.looks import Looks
-from app.windows.page_layout import framed, heading, muted, scrolling_page
+from app.windows.page_layout import (
+    PAGE_LEFT_PX,
+    PAGE_RIGHT_PX,
+    framed,
+    heading,
+    muted,
+    scrolling_page,
+)
 from app.windows.setting_editor import SettingEditor
 from app.windows.settings_api import ApiPart
 from app.windows.settings_app import AppPart
@@ -172,12 +179,16 @@ class SettingsWindow(TopWindow):
         buttons.addWidget(self._effect, 1)
         buttons.addWidget(self.revert)
         buttons.addWidget(self.apply)
+        foot = QVBoxLayout()
+        foot.setContentsMargins(PAGE_LEFT_PX, 0, PAGE_RIGHT_PX, 0)
+        foot.setSpacing(12)
+        foot.addWidget(self._error_frame)
+        foot.addWidget(self._note)
+        foot.addLayout(buttons)
         right = QVBoxLayout()
         right.setSpacing(12)
         right.addWidget(self._pages, 1)
-        right.addWidget(self._error_frame)
-        right.addWidget(self._note)
-        right.addLayout(buttons)
+        right.addLayout(foot)
         whole = QHBoxLayout(self)
         whole.setContentsMargins(14, 18, 20, 16)
         whole.setSpacing(18)

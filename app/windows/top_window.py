@@ -36,8 +36,9 @@ class TopWindow(QWidget):
         if sheet != self._sheet:  # a new sheet is a change of the palette, too
             self._sheet = sheet
             self.setStyleSheet(sheet)
-            for spin in self.findChildren(QAbstractSpinBox):  # the sheet's padding passes them by
-                spin.findChild(QLineEdit).setTextMargins(SPIN_MARGIN_PX, 0, 0, 0)
+            for edit in self.findChildren(QLineEdit):
+                if isinstance(edit.parent(), QAbstractSpinBox):  # the sheet's padding passes it by
+                    edit.setTextMargins(SPIN_MARGIN_PX, 0, 0, 0)
             self.take_colours(colours)
 
     def own_sheet(self, _colours: Looks) -> str:
