@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from engine.localapi.jobs import JobInfo, JobPreview, JobPreviewRequest, JobRows
 
@@ -17,6 +18,19 @@ class PageWanted:
     """Counted from 0."""
     version: tuple[object, ...]
     """What was known of the job when they were asked for; see `batch_state.version_of`."""
+
+
+TakeBack = Literal["uncancel", "unretry", "restore"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobUndo:
+    """What was done to a job and can be taken back."""
+
+    job: str
+    name: str
+    order: TakeBack
+    """What takes it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +123,31 @@ class JobSettled:
     """The engine has obeyed."""
 
     job: JobInfo
+    undo: JobUndo | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobDeleted:
-    """The engine has forgotten a job."""
+    """The engine has put a job into the trash."""
 
-    job: str
+    undo: JobUndo
+
+
+@dataclass(frozen=True, slots=True)
+class JobUndone:
+    """The engine has taken an order back."""
+
+    job: JobInfo
+
+
+@dataclass(frozen=True, slots=True)
+class JobUndoExpired:
+    """The last order stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsSaved:
+    """The results of a job are in the file that the person chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +177,9 @@ BatchMessage = (
     | JobCreated
     | JobSettled
     | JobDeleted
+    | JobUndone
+    | JobUndoExpired
+    | ResultsSaved
     | JobRefused
     | NewsRead
 )

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import assert_never
 
 from app.batch_form_presenters import FormView, form_view, problem_words
+from app.batch_messages import JobUndo
 from app.batch_state import RowPage, chosen_job, known_rows, version_of
 from app.presenters import Action
 from app.state import AppState
@@ -68,6 +69,7 @@ class JobView:
     cancel: Action
     delete: Action
     results: Action
+    """Shows the file with them, or saves one where there is none."""
     output_path: str | None
     priority: int | None
     """Index in `PRIORITIES`; None: another one."""
@@ -84,6 +86,9 @@ class BatchView:
     note: str
     """Why the list is empty or old; empty when it is not."""
     refusal: str
+    undo: str
+    """What was done and can be taken back, as a sentence; empty while there is nothing."""
+    can_undo: bool
     news: str
     """The batch that has ended, as a sentence."""
     news_job: str | None
@@ -102,6 +107,8 @@ def batch_view(state: AppState, now: datetime, tr: Tr) -> BatchView:
         chosen=None if job is None else job.id,
         note=_note(state, tr),
         refusal=batches.refusal if job is not None else "",
+        undo="" if batches.undo is None else undo_words(batches.undo, tr),
+        can_undo=state.linked and not batches.busy,
         news="" if news is None else news_words(news, tr),
         news_job=None if news is None else news.id,
         job=None if job is None else _job(job, state, tr),
@@ -127,6 +134,20 @@ def news_words(job: JobInfo, tr: Tr) -> str:
         failed = counted(job.failed_rows, tr("{n} failed|{n} failed"), tr)
         done = tr("{done}, {failed}").format(done=done, failed=failed)
     return tr("“{name}” is done: {what}.").format(name=job.name, what=done)
+
+
+def undo_words(undo: JobUndo, tr: Tr) -> str:
+    """What was done to a batch: `“Articles” was cancelled.`."""
+    match undo.order:
+        case "restore":
+            text = tr("“{name}” is in the trash.")
+        case "uncancel":
+            text = tr("“{name}” was cancelled.")
+        case "unretry":
+            text = tr("The failed rows of “{name}” are asked again.")
+        case _:
+            assert_never(undo.order)
+    return text.format(name=undo.name)
 
 
 def eta_words(low_s: float, high_s: float, tr: Tr) -> str:
@@ -198,14 +219,20 @@ def _job(job: JobInfo, state: AppState, tr: Tr) -> JobView:
         retry=Action(
             tr("Re&try failed rows"), job.state is JobState.COMPLETED and job.failed_rows > 0, free
         ),
-        cancel=Action(tr("&Cancel…"), not ended, free),
-        delete=Action(tr("&Delete…"), ended, free),
-        results=Action(tr("Sho&w results"), job.output_path is not None and job.done_rows > 0),
+        cancel=Action(tr("&Cancel"), not ended, free),
+        delete=Action(tr("&Delete"), ended, free),
+        results=_results(job, tr, free=free),
         output_path=job.output_path,
         priority=priority,
         priority_label=tr("Priority {n}").format(n=job.priority),
         can_change_priority=free and not ended,
     )
+
+
+def _results(job: JobInfo, tr: Tr, *, free: bool) -> Action:
+    if job.output_path is None:
+        return Action(tr("Sa&ve results…"), _rows_done(job) > 0, free)
+    return Action(tr("Sho&w results"), job.done_rows > 0)
 
 
 def _problems_title(job: JobInfo, tr: Tr) -> str:

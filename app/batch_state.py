@@ -24,9 +24,13 @@ from app.batch_messages import (
     JobSettled,
     JobsFollowed,
     JobsLost,
+    JobUndo,
+    JobUndoExpired,
+    JobUndone,
     NewsRead,
     PageWanted,
     PreviewAsked,
+    ResultsSaved,
     RowsArrived,
     RowsFailed,
 )
@@ -79,6 +83,8 @@ class Batches:
     preview_error: str = ""
     busy: bool = False
     refusal: str = ""
+    undo: JobUndo | None = None
+    """The last order that can be taken back, for a while."""
     news: JobInfo | None = None
     """The batch that has ended last and has not been looked at since."""
 
@@ -159,10 +165,19 @@ def apply_to_batches(batches: Batches, message: BatchMessage) -> Batches:
             )  # the stream was faster, and newer
             made = _with_jobs(replace(batches, busy=False), () if known else (job,), ())
             return _without_rows(replace(made, chosen=job.id))
-        case JobSettled(job):
-            return _with_jobs(replace(batches, busy=False, refusal=""), (job,), ())
-        case JobDeleted(job):
-            return _with_jobs(replace(batches, busy=False, refusal=""), (), (job,))
+        case JobSettled(job, undo):
+            settled = replace(batches, busy=False, refusal="", undo=undo or batches.undo)
+            return _with_jobs(settled, (job,), ())
+        case JobDeleted(undo):
+            settled = replace(batches, busy=False, refusal="", undo=undo)
+            return _with_jobs(settled, (), (undo.job,))
+        case JobUndone(job):
+            settled = replace(batches, busy=False, refusal="", undo=None)
+            return _without_rows(replace(_with_jobs(settled, (job,), ()), chosen=job.id))
+        case JobUndoExpired():
+            return replace(batches, undo=None)
+        case ResultsSaved():
+            return replace(batches, busy=False, refusal="")
         case JobRefused(reason):
             return replace(batches, busy=False, refusal=reason)
         case NewsRead():

@@ -54,6 +54,8 @@ class FirstRunView:
     """None: nothing is known yet."""
     caps: tuple[str, str, str]
     """Where the sliders stand, in words: memory, up, down."""
+    folder: str
+    """Where models are kept, as a sentence; empty while that is unknown."""
     can_begin: bool
     changing: bool
     error: str
@@ -76,9 +78,23 @@ def values_of(caps: Caps, preview: PlanPreview) -> dict[str, Any]:
 
 
 def first_run_view(
-    setup: Setup, status: EngineStatus | None, caps: Caps, headline: str, tr: Tr
+    setup: Setup,
+    status: EngineStatus | None,
+    caps: Caps,
+    headline: str,
+    tr: Tr,
+    folder: str = "",
 ) -> FirstRunView:
-    """The state for the first steps; `headline` is the engine's, as everywhere."""
+    """The state for the first steps.
+
+    Args:
+        setup: What is known.
+        status: Of the engine.
+        caps: Where the sliders stand.
+        headline: The engine's state, as everywhere.
+        tr: Translates.
+        folder: That the person has chosen for models; empty: none.
+    """
     preview, progress = setup.preview, None if status is None else status.progress
     waits = status is None or status.awaits_setup
     share = None
@@ -94,6 +110,7 @@ def first_run_view(
         measuring_error=setup.measuring_error,
         card=_card(preview, caps, tr) if preview else _no_card(setup),
         caps=_cap_words(caps, preview, tr),
+        folder=_folder_words(setup, folder, tr),
         can_begin=status is not None and not setup.changing,
         changing=setup.changing,
         error=setup.change_error,
@@ -194,6 +211,16 @@ def _cap_words(caps: Caps, preview: PlanPreview | None, tr: Tr) -> tuple[str, st
     else:
         memory = tr("at most {size}").format(size=size(_memory_bytes(caps.memory, preview), tr))
     return memory, _up_words(caps.up, tr), _down_words(caps.down, tr)
+
+
+def _folder_words(setup: Setup, chosen: str, tr: Tr) -> str:
+    if chosen:
+        return tr("Models will be kept in {folder}.").format(folder=chosen)
+    if setup.kept is None:
+        return ""
+    return tr("Models are kept in {folder}, where {free} are free.").format(
+        folder=setup.kept.folder, free=size(setup.kept.free_bytes)
+    )
 
 
 def _up_words(stop: int, tr: Tr) -> str:

@@ -22,8 +22,11 @@ from app.batch_messages import (
     JobSettled,
     JobsFollowed,
     JobsLost,
+    JobUndoExpired,
+    JobUndone,
     NewsRead,
     PreviewAsked,
+    ResultsSaved,
     RowsArrived,
     RowsFailed,
 )
@@ -184,10 +187,13 @@ def apply(state: AppState, message: Message) -> AppState:
             | JobRefused()
             | JobsArrived()
             | JobSettled()
+            | JobUndoExpired()
+            | JobUndone()
             | JobsFollowed()
             | JobsLost()
             | NewsRead()
             | PreviewAsked()
+            | ResultsSaved()
             | RowsArrived()
             | RowsFailed()
         ):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -20,12 +21,17 @@ from app.batch_messages import (
     JobSettled,
     JobsFollowed,
     JobsLost,
+    JobUndo,
+    JobUndone,
     PageWanted,
     PreviewAsked,
+    ResultsSaved,
     RowsArrived,
     RowsFailed,
+    TakeBack,
 )
 from app.engine_link.api import Api, failure_text, status_code
+from app.engine_link.saving import Saving
 from app.sse import EventReader
 from engine.localapi.jobs import (
     JobChangeRequest,
@@ -35,6 +41,7 @@ from engine.localapi.jobs import (
     JobPreview,
     JobPreviewRequest,
     JobRows,
+    ResultFormat,
 )
 
 JOBS = "/shoal/v1/jobs"
@@ -45,6 +52,7 @@ ROW_CHARS = 200
 """Of prompt and answer in the table."""
 
 Order = Literal["start", "pause", "resume", "cancel", "retry"]
+_TAKE_BACK: Final[dict[str, TakeBack]] = {"cancel": "uncancel", "retry": "unretry"}
 
 
 class BatchLink(QObject):
@@ -110,22 +118,52 @@ class BatchLink(QObject):
 
     def order(self, job: str, order: Order) -> None:
         """Start, pause, resume, cancel or retry."""
+
+        def settle(data: bytes) -> None:
+            info = JobInfo.model_validate_json(data)
+            back = _TAKE_BACK.get(order)
+            undo = None if back is None else JobUndo(info.id, info.name, back)
+            self._send(JobSettled(info, undo))
+
         self._send(JobAsked())
-        self._api.call("POST", f"{JOBS}/{job}/{order}", None, self._settle, self._refuse)
+        self._api.call("POST", f"{JOBS}/{job}/{order}", None, settle, self._refuse)
+
+    def take_back(self, undo: JobUndo) -> None:
+        """Take back what was done to a batch."""
+        self._send(JobAsked())
+        self._api.call(
+            "POST",
+            f"{JOBS}/{undo.job}/{undo.order}",
+            None,
+            lambda data: self._send(JobUndone(JobInfo.model_validate_json(data))),
+            self._refuse,
+        )
 
     def change(self, job: str, wanted: JobChangeRequest) -> None:
         """Give a batch another priority or name."""
         self._send(JobAsked())
         self._api.call("POST", f"{JOBS}/{job}", wanted, self._settle, self._refuse)
 
-    def delete(self, job: str) -> None:
-        """Have the engine forget a batch and its answers; its results file stays."""
+    def delete(self, job: JobInfo) -> None:
+        """Have the engine put a batch and its answers away; its results file stays."""
+        undo = JobUndo(job.id, job.name, "restore")
         self._send(JobAsked())
         self._api.call(
             "DELETE",
-            f"{JOBS}/{job}",
+            f"{JOBS}/{job.id}",
             None,
-            lambda _data: self._send(JobDeleted(job)),
+            lambda _data: self._send(JobDeleted(undo)),
+            self._refuse,
+        )
+
+    def save(self, job: str, form: ResultFormat, file: Path) -> None:
+        """Have the results of a batch so far in a file."""
+        self._send(JobAsked())
+        Saving(
+            self._api,
+            f"{JOBS}/{job}/results?format={form}",
+            file,
+            lambda: self._send(ResultsSaved()),
             self._refuse,
         )
 

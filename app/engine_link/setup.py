@@ -69,12 +69,16 @@ class SetupLink(QObject):
         """Fetch everything that the settings show."""
         self._get("settings", Settings, SettingsArrived)
         self._get("swarm", SwarmInfo, SwarmArrived)
-        self._get("models/kept", KeptModels, KeptModelsArrived)
+        self.look_at_models()
         self.look_at_machine()
 
     def look_at_machine(self) -> None:
         """Fetch what is known of this machine."""
         self._get("measurements", Measurements, lambda found: MachineMeasured(found.profile))
+
+    def look_at_models(self) -> None:
+        """Fetch which models are kept, and where."""
+        self._get("models/kept", KeptModels, KeptModelsArrived)
 
     def token(self) -> str:
         """The API's token; empty when it cannot be read."""

@@ -49,11 +49,13 @@ class BatchWindow(TopWindow):
     Signals:
         chosen: Id of the job that shall be shown, or None: the form.
         news_read: The note about a batch that has ended was put away.
+        undo_wanted: The last order shall be taken back.
         closed: The window was closed.
     """
 
     chosen = Signal(object)
     news_read = Signal()
+    undo_wanted = Signal()
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,6 +78,7 @@ class BatchWindow(TopWindow):
         self._note = QLabel(wordWrap=True)
         self._note.setObjectName("hint")
         self.news = Banner("notice", 2)
+        self.undo = Banner("notice", 1)
         self.refusal = QLabel(wordWrap=True)
         self.refusal.setObjectName("problem")
         self.form = BatchForm()
@@ -90,8 +93,10 @@ class BatchWindow(TopWindow):
         self.new.clicked.connect(self.begin_new)
         self.list.currentItemChanged.connect(lambda item, _before: self._on_item(item))
         self.news.chosen.connect(self._on_news)
+        self.undo.chosen.connect(lambda _button: self.undo_wanted.emit())
         QShortcut(QKeySequence.StandardKey.New, self, self.begin_new)
         QShortcut(QKeySequence.StandardKey.Open, self, self._open_file)
+        self._undo_key = QShortcut(QKeySequence.StandardKey.Undo, self, self.undo_wanted.emit)
         geometry = settings.geometry("batch")
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(1040, 760)
@@ -109,10 +114,16 @@ class BatchWindow(TopWindow):
         self._news_job = view.news_job
         actions = (Action(self.tr("S&how it")), Action(self.tr("Put &away")))
         self.news.show_text(view.news, actions, None)
+        undo = Action(self.tr("Undo"), enabled=view.can_undo)
+        self.undo.show_text(view.undo, (undo,), None)
+        self._undo_key.setEnabled(bool(view.undo) and view.can_undo)
         self.form.show_view(view.form)
         if view.job is not None:
             self.page.show_view(view.job, view.rows)
+        is_left = view.job is None and self.page.isAncestorOf(self.focusWidget() or self)
         self.pages.setCurrentWidget(self._form_room if view.job is None else self.page)
+        if is_left:
+            self.list.setFocus()  # a field of the form would take Ctrl+Z for its own text
 
     def begin_new(self) -> None:
         """Show the form."""
@@ -184,6 +195,7 @@ class BatchWindow(TopWindow):
         column.addWidget(self.new)
         column.addWidget(self._note)
         column.addWidget(self.list, 1)
+        column.addWidget(self.undo)
         main = QWidget()
         main.setObjectName("column")
         right = QVBoxLayout(main)

@@ -47,11 +47,15 @@ def choose_output(parent: QWidget, proposed: str, chosen: Callable[[str], None])
 
 def proposed_output(path: str) -> str:
     """Beside the input, in the form that goes with it."""
-    if not path:
-        return ""
     file = Path(path)
+    return str(file.with_name(proposed_name(file.name))) if path and file.stem else ""
+
+
+def proposed_name(name: str) -> str:
+    """What the results of an input of this name are called."""
+    file = Path(name)
     ending = ".csv" if file.suffix.lower() in (".csv", ".tsv") else ".jsonl"
-    return str(file.with_name(f"{file.stem}.results{ending}")) if file.stem else ""
+    return f"{file.stem}.results{ending}"
 
 
 def absolute(path: str) -> str:

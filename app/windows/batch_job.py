@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -14,7 +12,6 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QListWidget,
-    QMessageBox,
     QProgressBar,
     QPushButton,
     QSizePolicy,
@@ -36,9 +33,10 @@ class BatchPage(QWidget):
 
     Signals:
         ordered: Id of the job and an order: start, pause, resume, cancel or retry.
-        delete_wanted: Id of a job that shall be forgotten.
+        delete_wanted: Id of a job that shall go to the trash.
         priority_wanted: Id of the job and its new priority.
         folder_wanted: Path of the results, whose folder shall be shown.
+        save_wanted: Id of a job whose results have no file yet.
         failed_wanted: Whether only failed rows shall be shown.
     """
 
@@ -46,6 +44,7 @@ class BatchPage(QWidget):
     delete_wanted = Signal(str)
     priority_wanted = Signal(str, int)
     folder_wanted = Signal(str)
+    save_wanted = Signal(str)
     failed_wanted = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -76,7 +75,6 @@ class BatchPage(QWidget):
         self.failed = QCheckBox(self.tr("Only fail&ed rows"))
         self.model = RowTableModel(self)
         self.rows = QTableView()
-        self.confirm: QMessageBox | None = None
         self._set_up_rows()
         self._lay_out()
         for button, order in (
@@ -84,10 +82,10 @@ class BatchPage(QWidget):
             (self.pause, "pause"),
             (self.resume, "resume"),
             (self.retry, "retry"),
+            (self.cancel, "cancel"),
         ):
             button.clicked.connect(lambda _=False, order=order: self._order(order))
-        self.cancel.clicked.connect(self._ask_to_cancel)
-        self.delete.clicked.connect(self._ask_to_delete)
+        self.delete.clicked.connect(self._delete)
         self.results.clicked.connect(self._show_results)
         self.priority.activated.connect(self._on_priority)
         self.failed.toggled.connect(self.failed_wanted)
@@ -153,37 +151,16 @@ class BatchPage(QWidget):
             self.ordered.emit(self._view.id, order)
 
     def _show_results(self) -> None:
-        if self._view is not None and self._view.output_path is not None:
+        if self._view is None:
+            return
+        if self._view.output_path is None:
+            self.save_wanted.emit(self._view.id)
+        else:
             self.folder_wanted.emit(self._view.output_path)
 
-    def _ask_to_cancel(self) -> None:
-        self._ask(
-            self.tr("Cancel this batch? Answers so far stay; rows that are left are not asked."),
-            self.tr("Ca&ncel the batch"),
-            lambda job: self.ordered.emit(job, "cancel"),
-        )
-
-    def _ask_to_delete(self) -> None:
-        self._ask(
-            self.tr("Delete this batch from the list? The file with its results stays."),
-            self.tr("&Delete"),
-            self.delete_wanted.emit,
-        )
-
-    def _ask(self, text: str, button: str, agreed: Callable[[str], None]) -> None:
-        """Ask without holding up the window; the safe answer is what Return chooses."""
-        view = self._view
-        if view is None:
-            return
-        box = QMessageBox(QMessageBox.Icon.Question, view.title, text, parent=self)
-        yes = box.addButton(button, QMessageBox.ButtonRole.DestructiveRole)
-        keep = box.addButton(self.tr("&Keep it"), QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(keep)
-        box.setEscapeButton(keep)
-        yes.clicked.connect(lambda: agreed(view.id))
-        box.finished.connect(box.deleteLater)
-        self.confirm = box
-        box.open()
+    def _delete(self) -> None:
+        if self._view is not None:
+            self.delete_wanted.emit(self._view.id)
 
     def _draw_facts(self, facts: tuple[tuple[str, str], ...]) -> None:
         while (item := self._grid.takeAt(0)) is not None:

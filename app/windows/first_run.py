@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.setup_presenters import Caps, FirstRunView
 from app.windows.cap_sliders import CapSliders
 from app.windows.card import CardFrame
+from app.windows.folder_choice import FolderChoice
 from app.windows.page_layout import (
     PAGE_LEFT_PX,
     PAGE_RIGHT_PX,
@@ -61,6 +62,7 @@ class FirstRunWindow(TopWindow):
         self.resize(*SIZE_PX)
         self.sliders = CapSliders()
         self.swarm = SwarmChoice()
+        self.folder = FolderChoice()
         self.measure = QPushButton(self.tr("&Measure"))
         self._machine = QLabel(wordWrap=True)
         self._measuring = QLabel(wordWrap=True)
@@ -118,6 +120,7 @@ class FirstRunWindow(TopWindow):
             self.tr("&Measure again") if self._has_measured else self.tr("&Measure")
         )
         self.sliders.show_words(view.caps)
+        self.folder.show_text(view.folder)
         self._card.show_card(view.card)
         self._show_error(view.error)
         self._state.setText(self.tr("Ready. You can chat now.") if view.can_chat else view.state)
@@ -173,7 +176,7 @@ class FirstRunWindow(TopWindow):
         note = muted(
             self.tr("The model is downloaded when you begin, if it is not on this computer.")
         )
-        return scrolling_page(heading(self.tr("How to begin")), self.swarm, note)
+        return scrolling_page(heading(self.tr("How to begin")), self.swarm, note, self.folder)
 
     def _ready(self) -> QScrollArea:
         self._invite_words.setText(

@@ -5,10 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QUrl, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog
 
-from app.batch_messages import FailedWanted, JobChosen, NewsRead, PageWanted, PreviewAsked
+from app.batch_messages import (
+    FailedWanted,
+    JobChosen,
+    JobUndoExpired,
+    NewsRead,
+    PageWanted,
+    PreviewAsked,
+)
 from app.batch_presenters import batch_view, news_words
 from app.batch_state import PAGE_ROWS, Batches, after_row
 from app.engine_link.batches import BatchLink
@@ -16,7 +24,11 @@ from app.settings import Settings
 from app.state import AppState
 from app.store import Store
 from app.windows.batch import BatchWindow
-from engine.localapi.jobs import JobChangeRequest, JobCreateRequest, JobPreviewRequest
+from app.windows.batch_files import proposed_name
+from engine.localapi.jobs import JobChangeRequest, JobCreateRequest, JobInfo, JobPreviewRequest
+
+UNDO_S = 12.0
+"""How long the window offers to take an order back."""
 
 
 class BatchWiring(QObject):
@@ -41,6 +53,9 @@ class BatchWiring(QObject):
         self._news = store.state.batches.news
         self._drawn: tuple[Batches, bool, int] | None = None
         self._creates = False
+        self._undo = store.state.batches.undo
+        self.undo_ends = QTimer(self, singleShot=True, interval=int(UNDO_S * 1000))
+        self.undo_ends.timeout.connect(lambda: store.dispatch(JobUndoExpired()))
         self.window: BatchWindow | None = None
         link.message.connect(store.dispatch)
         store.changed.connect(self._on_changed)
@@ -76,6 +91,9 @@ class BatchWiring(QObject):
             self._news = state.batches.news
             if self._news is not None and not self._is_seen(self._news.id):
                 self.notice.emit(news_words(self._news, self.tr))
+        if state.batches.undo != self._undo:
+            self._undo = state.batches.undo
+            self.undo_ends.start()
         if self._creates and not state.batches.busy:
             self._creates = False
             if not state.batches.refusal and self.window is not None:
@@ -102,6 +120,39 @@ class BatchWiring(QObject):
         if after is not None:
             self._link.rows(wanted, after, PAGE_ROWS)
 
+    def _job(self, job_id: str) -> JobInfo | None:
+        return next((job for job in self._store.state.batches.jobs if job.id == job_id), None)
+
+    def _delete(self, job_id: str) -> None:
+        if (job := self._job(job_id)) is not None:
+            self._link.delete(job)
+
+    def _take_back(self) -> None:
+        batches = self._store.state.batches
+        if batches.undo is not None and not batches.busy:
+            self._link.take_back(batches.undo)
+
+    def _save(self, job_id: str) -> None:
+        """Ask for a file; its ending, or else the kind that was chosen, tells the form."""
+        if (job := self._job(job_id)) is None:
+            return
+        lines, table = self.tr("Lines of JSON (*.jsonl)"), self.tr("Table (*.csv)")
+        dialog = QFileDialog(self.window, self.tr("Save the results"))
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setNameFilters([lines, table])
+        dialog.setDefaultSuffix("jsonl")
+        dialog.filterSelected.connect(
+            lambda kind: dialog.setDefaultSuffix("csv" if kind == table else "jsonl")
+        )
+        dialog.selectFile(proposed_name(job.input_name))
+        dialog.fileSelected.connect(
+            lambda path: self._link.save(
+                job_id, "csv" if path.lower().endswith(".csv") else "jsonl", Path(path)
+            )
+        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
     def _build(self) -> BatchWindow:
         window = BatchWindow(self._settings)
         window.chosen.connect(lambda job: self._store.dispatch(JobChosen(job)))
@@ -111,7 +162,9 @@ class BatchWiring(QObject):
         window.form.create_wanted.connect(self._create)
         page = window.page
         page.ordered.connect(self._link.order)
-        page.delete_wanted.connect(self._link.delete)
+        page.delete_wanted.connect(self._delete)
+        page.save_wanted.connect(self._save)
+        window.undo_wanted.connect(self._take_back)
         page.priority_wanted.connect(
             lambda job, value: self._link.change(job, JobChangeRequest(priority=value))
         )

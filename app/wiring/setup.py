@@ -50,7 +50,9 @@ class SetupWiring(QObject):
             window.begin_wanted.connect(self._begin)
             window.chat_wanted.connect(self.chat_wanted)
             window.closed.connect(self._on_closed)
+            window.folder.changed.connect(lambda: self._draw(self._store.state))
             self._link.look_at_machine()
+            self._link.look_at_models()
         self._draw(self._store.state)
         self.window.bring_up()
 
@@ -68,7 +70,9 @@ class SetupWiring(QObject):
         headline = overview(state, datetime.now().astimezone(), self.tr).headline
         status = state.status if state.linked else None
         self.window.show_view(
-            first_run_view(state.setup, status, self.window.caps, headline, self.tr)
+            first_run_view(
+                state.setup, status, self.window.caps, headline, self.tr, self.window.folder.folder
+            )
         )
 
     def _preview(self, caps: Caps) -> None:
@@ -81,6 +85,8 @@ class SetupWiring(QObject):
         known = self._store.state.setup.preview
         caps = {} if known is None else values_of(self.window.caps, known)
         values = {name: value for name, value in caps.items() if value is not None}
+        if self.window.folder.folder:
+            values["model.folder"] = self.window.folder.folder
         if choice.way is Way.CREATE:
             self._link.create_swarm(choice.name, private=choice.private, values=values)
         elif choice.way is Way.JOIN:

@@ -58,7 +58,6 @@ def info(connection: sqlite3.Connection, chat: int) -> ChatInfo:
         system_prompt=row["system_prompt"],
         sampling=Sampling(**json.loads(row["sampling"])),
         leaf=row["leaf"],
-        answering=_is_answering(connection, chat),
     )
 
 
@@ -97,7 +96,6 @@ def listed(
                 id=row["id"],
                 title=row["title"],
                 updated_unix_s=row["updated_unix_s"],
-                answering=_is_answering(connection, row["id"]),
                 found=excerpt(connection, row["id"], wanted) if wanted.words else "",
             )
             for row in rows[:limit]
@@ -162,12 +160,3 @@ def title_from(text: str) -> str:
         return line
     head, space, _ = line[: _TITLE_CHARS + 1].rpartition(" ")
     return (head if space and len(head) > _TITLE_CHARS // 2 else line[:_TITLE_CHARS]) + "…"
-
-
-def _is_answering(connection: sqlite3.Connection, chat: int) -> bool:
-    return (
-        connection.execute(
-            "SELECT 1 FROM messages WHERE chat = ? AND ending IS NULL LIMIT 1", (chat,)
-        ).fetchone()
-        is not None
-    )

@@ -14,17 +14,16 @@ from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.http.answers import Piece, generate_answers
 from engine.http.backend import Backend
-from engine.http.openai_prompts import Prompt
-from engine.http.openai_requests import (
+from engine.http.model_limits import (
     DEFAULT_CHAT_TOKENS,
     DEFAULT_COMPLETION_TOKENS,
-    ChatRequest,
-    CompletionRequest,
-    GenerationOptions,
     check_model,
     check_prompt,
     sampling_params,
 )
+from engine.http.openai_options import GenerationOptions
+from engine.http.openai_prompts import Prompt
+from engine.http.openai_requests import ChatRequest, CompletionRequest
 from engine.http.openai_responses import (
     Envelope,
     Json,

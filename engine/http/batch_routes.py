@@ -13,11 +13,11 @@ from engine.http.fields import Fields, parse_object, wrong_type
 from engine.http.job_routes import send_results
 from engine.http.openai_batches import batch_json, file_json
 from engine.http.openai_responses import Json, dumps
+from engine.jobs.job_table import JobNotFound
 from engine.jobs.jobs import MAX_BATCH_ROWS, Jobs
 from engine.jobs.output import Results
 from engine.jobs.records import Job, JobSpec
 from engine.jobs.requests import URLS
-from engine.jobs.store import JobNotFound
 
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_FIELD_BYTES: Final = 1024

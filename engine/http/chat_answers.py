@@ -20,12 +20,9 @@ from engine.core.errors import EngineError, RequestError, WorkerFailed
 from engine.core.generation import FinishReason, TokenEvent
 from engine.core.sampling_params import SamplingParams
 from engine.http.backend import Backend
-from engine.http.openai_requests import (
-    DEFAULT_CHAT_TOKENS,
-    chat_request,
-    check_prompt,
-    sampling_params,
-)
+from engine.http.chat_endings import AnswerEnd, ChatEndings
+from engine.http.model_limits import DEFAULT_CHAT_TOKENS, check_prompt, sampling_params
+from engine.http.openai_requests import chat_request
 from engine.localapi.chats import (
     AnswerEvent,
     AnswerRequest,
@@ -81,6 +78,11 @@ class ChatAnswers:
         self._clock = clock
         self._running: dict[int, Running] = {}
         self._beginning: set[int] = set()
+        self.endings = ChatEndings(database)
+
+    def is_answering(self, chat: int) -> bool:
+        """Whether an answer is being written there."""
+        return chat in self._running or chat in self._beginning
 
     def running(self, chat: int) -> Running | None:
         """The answer that is being written there."""
@@ -94,11 +96,12 @@ class ChatAnswers:
         """
         if [wanted.say, wanted.again, wanted.go_on].count(None) != 2:
             raise RequestError("Give exactly one of say, again and go_on.")
-        if chat in self._running or chat in self._beginning:
+        if self.is_answering(chat):
             raise RequestError("This conversation is being answered already; stop that first.")
         self._backend.model()  # nothing is said into the void
         self._beginning.add(chat)
         try:
+            await self.endings.catch_up(chat)
             info, question, answer = await self._database.write(
                 lambda connection: self._open(connection, chat, wanted)
             )
@@ -163,6 +166,7 @@ class ChatAnswers:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.endings.close()
 
     async def _write(self, running: Running, info: ChatInfo) -> None:
         """Write the answer to its end; errors become its ending."""
@@ -187,22 +191,17 @@ class ChatAnswers:
             await asyncio.shield(self._end(running, ending, failure))
 
     async def _end(self, running: Running, ending: Ending, failure: str) -> None:
-        answer, now = running.answer, self._clock.unix_s()
-
-        def end(connection: Connection) -> Message:
-            messages.keep(connection, answer.id, running.text, running.growth)
-            return messages.end(connection, running.chat, answer.id, ending, failure, now)
-
         try:
-            running.ended = await self._database.write(end)
-        except EngineError as error:
-            logger.error("an answer could not be kept: %s", error)
-            running.ended = answer.model_copy(
-                update={
-                    "text": running.text,
-                    "ending": Ending.FAILED,
-                    "failure": f"The answer could not be kept. {error}",
-                }
+            running.ended = await self.endings.keep(
+                AnswerEnd(
+                    running.chat,
+                    running.answer,
+                    running.text,
+                    running.growth,
+                    ending,
+                    failure,
+                    self._clock.unix_s(),
+                )
             )
         finally:
             self._running.pop(running.chat, None)

@@ -88,11 +88,14 @@ class ChatRoutes:
         query = request.query.get("query", "")[:1000]
         after, limit = _number(request, "after"), _limit(request)
         deleted = request.query.get("deleted") == "1"
-        return json_response(
-            await self._database.read(
-                lambda c: conversations.listed(c, query, after=after, limit=limit, deleted=deleted)
-            )
+        found = await self._database.read(
+            lambda c: conversations.listed(c, query, after=after, limit=limit, deleted=deleted)
         )
+        chats = tuple(
+            chat.model_copy(update={"answering": self._answers.is_answering(chat.id)})
+            for chat in found.chats
+        )
+        return json_response(found.model_copy(update={"chats": chats}))
 
     async def create(self, request: web.Request) -> web.Response:
         """Begin one."""
@@ -104,7 +107,7 @@ class ChatRoutes:
 
     async def info(self, request: web.Request) -> web.Response:
         """One without its messages."""
-        return json_response(await self._info(_chat(request)))
+        return self._response(await self._info(_chat(request)))
 
     async def change(self, request: web.Request) -> web.Response:
         """Another title, system prompt, sampling or branch."""
@@ -120,28 +123,30 @@ class ChatRoutes:
                 messages.show(connection, chat, wanted.show)
             return conversations.change(connection, chat, wanted)
 
-        return json_response(await self._database.write(change))
+        return self._response(await self._database.write(change))
 
     async def delete(self, request: web.Request) -> web.Response:
         """Into the trash; an answer under way ends."""
         chat, now = _chat(request), self._clock.unix_s()
         await self._answers.stop(chat)
-        return json_response(
+        return self._response(
             await self._database.write(lambda c: conversations.delete(c, chat, now))
         )
 
     async def restore(self, request: web.Request) -> web.Response:
         """Out of the trash."""
         chat = _chat(request)
-        return json_response(await self._database.write(lambda c: conversations.restore(c, chat)))
+        return self._response(await self._database.write(lambda c: conversations.restore(c, chat)))
 
     async def page(self, request: web.Request) -> web.Response:
         """Some messages of the branch that is shown."""
         chat, before, limit = _chat(request), _number(request, "before"), _limit(request)
         await self._info(chat)
-        return json_response(
-            await self._database.read(lambda c: messages.page(c, chat, before=before, limit=limit))
+        page = await self._database.read(
+            lambda c: messages.page(c, chat, before=before, limit=limit)
         )
+        shown = self._answers.endings.shown(chat, page.messages)
+        return json_response(page.model_copy(update={"messages": shown}))
 
     async def export(self, request: web.Request) -> web.Response:
         """The whole of it as a text."""
@@ -150,11 +155,11 @@ class ChatRoutes:
             raise RequestError("format must be markdown or json.", param="format")
 
         def text(connection: Connection) -> str:
-            info = conversations.info(connection, chat)
+            info, shown = conversations.info(connection, chat), self._answers.endings.shown
             if form == "json":
-                return export.as_json(info, messages.whole(connection, chat))
-            shown = messages.page(connection, chat, before=None, limit=messages.NO_LIMIT)
-            return export.as_markdown(info, shown.messages)
+                return export.as_json(info, shown(chat, messages.whole(connection, chat)))
+            page = messages.page(connection, chat, before=None, limit=messages.NO_LIMIT)
+            return export.as_markdown(info, shown(chat, page.messages))
 
         return web.Response(
             text=await self._database.read(text),
@@ -178,7 +183,7 @@ class ChatRoutes:
         """End the answer under way; without one nothing happens."""
         chat = _chat(request)
         await self._answers.stop(chat)
-        return json_response(await self._info(chat))
+        return self._response(await self._info(chat))
 
     async def presets(self, request: web.Request) -> web.Response:
         """All presets."""
@@ -211,6 +216,11 @@ class ChatRoutes:
 
         found = await asyncio.to_thread(counts)
         return json_response(TokenCount(counts=found, context_tokens=spec.max_position_embeddings))
+
+    def _response(self, info: ChatInfo) -> web.Response:
+        """A conversation; only who writes its answer knows whether that goes on."""
+        answering = self._answers.is_answering(info.id)
+        return json_response(info.model_copy(update={"answering": answering}))
 
     async def _info(self, chat: int) -> ChatInfo:
         return await self._database.read(lambda c: conversations.info(c, chat))

@@ -18,7 +18,7 @@ from engine.core.errors import (
     ResourceError,
 )
 from engine.jobs.files import UploadTooLarge
-from engine.jobs.store import JobNotFound
+from engine.jobs.job_table import JobNotFound
 from engine.localapi.schema import ApiError, ApiErrorBody
 
 # The first class that fits decides, so the special ones stand before the general ones.

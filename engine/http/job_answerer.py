@@ -8,7 +8,8 @@ from engine.core.errors import EngineError
 from engine.http.answering import Answering
 from engine.http.backend import Backend
 from engine.http.errors import engine_error_text, status_of
-from engine.http.openai_requests import chat_request, check_model, completion_request
+from engine.http.model_limits import check_model
+from engine.http.openai_requests import chat_request, completion_request
 from engine.http.openai_responses import dumps
 from engine.jobs.answerer import Answer
 from engine.jobs.requests import CHAT_URL, Body

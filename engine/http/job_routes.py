@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, Literal, cast
 from weakref import WeakSet
@@ -13,10 +14,10 @@ from engine.core.errors import RequestError
 from engine.http.bodies import json_response, read_body
 from engine.http.changes import Changes
 from engine.http.sse import EventStream
+from engine.jobs.job_table import JobNotFound
 from engine.jobs.jobs import Jobs
 from engine.jobs.output import Results
 from engine.jobs.records import Job
-from engine.jobs.store import JobNotFound
 from engine.localapi.jobs import (
     JobChangeRequest,
     JobCreateRequest,
@@ -40,6 +41,16 @@ class JobRoutes:
         self._ping_every_s = ping_every_s
         self._streams: WeakSet[asyncio.Task[Any]] = WeakSet()
         self._changes = Changes()
+        self._acts: dict[str, Callable[[str], Coroutine[Any, Any, Job]]] = {
+            "start": jobs.start,
+            "pause": jobs.pause,
+            "resume": jobs.resume,
+            "cancel": jobs.cancel,
+            "uncancel": jobs.uncancel,
+            "retry": jobs.retry,
+            "unretry": jobs.unretry,
+            "restore": jobs.restore,
+        }
 
     def table(self) -> list[web.RouteDef]:
         """The routes."""
@@ -54,7 +65,7 @@ class JobRoutes:
             web.delete(f"{jobs}/{{id}}", self.delete),
             web.get(f"{jobs}/{{id}}/rows", self.rows),
             web.get(f"{jobs}/{{id}}/results", self.results),
-            web.post(f"{jobs}/{{id}}/{{action:start|pause|resume|cancel|retry}}", self.act),
+            web.post(f"{jobs}/{{id}}/{{action:{'|'.join(self._acts)}}}", self.act),
         ]
 
     async def end_streams(self, app: web.Application) -> None:
@@ -92,15 +103,8 @@ class JobRoutes:
         return web.json_response({})
 
     async def act(self, request: web.Request) -> web.Response:
-        """Start, pause, resume, cancel, retry."""
-        acts = {
-            "start": self._jobs.start,
-            "pause": self._jobs.pause,
-            "resume": self._jobs.resume,
-            "cancel": self._jobs.cancel,
-            "retry": self._jobs.retry,
-        }
-        act = acts[request.match_info["action"]](request.match_info["id"])
+        """Start, pause, resume, cancel, retry, or take one of these back."""
+        act = self._acts[request.match_info["action"]](request.match_info["id"])
         return self._info(await self._changes.finish(act))
 
     async def rows(self, request: web.Request) -> web.Response:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from engine.http.openai_responses import Json
+from engine.jobs.files import KEPT_S
 from engine.jobs.records import FileRecord, Job
 from engine.localapi.jobs import JobState
 
@@ -28,7 +29,7 @@ def file_json(record: FileRecord) -> Json:
         "object": "file",
         "bytes": record.size_bytes,
         "created_at": int(record.created_unix_s),
-        "expires_at": None,
+        "expires_at": None if record.job is not None else int(record.created_unix_s + KEPT_S),
         "filename": record.name,
         "purpose": record.purpose,
         "status": "processed",

@@ -14,8 +14,9 @@ from engine.http.backend import Backend
 from engine.http.errors import TooManyRequests
 from engine.http.fields import parse_object
 from engine.http.middleware import describe_error
+from engine.http.model_limits import check_model
 from engine.http.openai_chunks import ChatChunks, Chunks, CompletionChunks
-from engine.http.openai_requests import chat_request, check_model, completion_request
+from engine.http.openai_requests import chat_request, completion_request
 from engine.http.openai_responses import Json, Usage, dumps, model_json
 from engine.http.sse import EventStream
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from engine.core.clock import Clock
+from engine.core.errors import EngineError
+from engine.jobs.claims import Claims
 from engine.jobs.problems import InputUnusable
 from engine.jobs.reading import InputReader, InputRow
 from engine.jobs.records import Job, JobSpec
@@ -16,6 +20,8 @@ from engine.jobs.requests import Check, Recipe
 from engine.jobs.store import JobStore
 from engine.jobs.templates import Template
 from engine.localapi.jobs import JobProblem, JobState
+
+logger = logging.getLogger(__name__)
 
 _CHUNK_ROWS: Final = 500
 _CHUNK_CHARS: Final = 4 << 20
@@ -74,13 +80,14 @@ async def take_in(job: Job, path: Path, store: JobStore, check: Check, clock: Cl
             ended_unix_s=clock.unix_s(),
         )
     if job.num_problems and not job.spec.skip_bad_rows:
-        rows = "1 row" if job.num_problems == 1 else f"{job.num_problems} rows"
-        return await store.change(
-            job.key,
-            state=JobState.REVIEW,
-            reason=f"{rows} cannot be asked; start without them, or cancel and correct the input.",
-        )
+        return await store.change(job.key, state=JobState.REVIEW, reason=review_reason(job))
     return await store.change(job.key, state=JobState.QUEUED)
+
+
+def review_reason(job: Job) -> str:
+    """What a job in review waits for."""
+    rows = "1 row" if job.num_problems == 1 else f"{job.num_problems} rows"
+    return f"{rows} cannot be asked; start without them, or cancel and correct the input."
 
 
 async def _read(job: Job, path: Path, store: JobStore, check: Check) -> Job:
@@ -95,7 +102,7 @@ async def _read(job: Job, path: Path, store: JobStore, check: Check) -> Job:
                     f"The input has more than {job.spec.max_rows} rows; split it into several."
                 )
     if not number:
-        raise InputUnusable("The input has no rows.")
+        raise InputUnusable("The input has no rows; write one prompt or request on each line.")
     return job
 
 
@@ -109,3 +116,73 @@ def _take(rows: Iterator[InputRow]) -> list[InputRow]:
         if len(chunk) == _CHUNK_ROWS or chars > _CHUNK_CHARS:
             break
     return chunk
+
+
+class Intakes:
+    """The inputs that are being read.
+
+    Args:
+        store: Where their rows go.
+        claims: On results files.
+        check: Finds what is wrong with a request.
+        clock: The time.
+        on_read: Told each job whose input has been read, in the state that follows.
+        on_change: Told the id of each job of which something changed.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        claims: Claims,
+        check: Check,
+        clock: Clock,
+        on_read: Callable[[Job], None],
+        on_change: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._claims = claims
+        self._check = check
+        self._clock = clock
+        self._on_read = on_read
+        self._on_change = on_change
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    def begin(self, job: Job, path: Path) -> None:
+        """Begin to read the input of a job, unless that is under way."""
+        if job.key not in self._tasks:
+            task = asyncio.create_task(self._read(job, path), name="job-input")
+            self._tasks[job.key] = task
+            task.add_done_callback(lambda _: self._tasks.pop(job.key, None))
+            self._on_change(job.id)
+
+    async def stop(self, job: Job) -> None:
+        """Stop reading the input of a job."""
+        task = self._tasks.get(job.key)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Stop reading; the next start begins these inputs again."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, job: Job, path: Path) -> None:
+        try:
+            job = await take_in(job, path, self._store, self._check, self._clock)
+            self._on_read(job)
+            if job.state is JobState.FAILED:
+                await self._claims.give_up(job)
+        except (EngineError, OSError) as error:  # the disk; the next start tries again
+            reason = str(error)
+            if isinstance(error, OSError):
+                reason = (
+                    f"The input could not be read to its end ({error.strerror}); make it available "
+                    "again, then start Shoal anew."
+                )
+            logger.error("a job's input could not be taken in: %s", reason)
+            with contextlib.suppress(EngineError):
+                await self._store.change(job.key, reason=reason)
+        self._on_change(job.id)

@@ -7,7 +7,6 @@ against the store when the job goes on, and is rewritten from the first line tha
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import json
 import os
@@ -149,33 +148,6 @@ class ResultFile:
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
         assert self._file is not None
         return self._file
-
-
-def claim(path: Path, *, overwrite: bool) -> None:
-    """Begin an empty results file, so that a place that cannot be written is known at once.
-
-    Raises:
-        OutputUnusable: It exists already, or cannot be written.
-        DiskFull: There is no space.
-    """
-    try:
-        if overwrite:
-            path.unlink(missing_ok=True)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-    except FileExistsError as error:
-        raise OutputUnusable(
-            f"{path} exists already; remove it, choose another name, or allow overwriting.",
-            param="output_path",
-        ) from error
-    except OSError as error:
-        raise output_error(path, error) from error
-
-
-def release(path: Path) -> None:
-    """Take a results file away that no result has come into."""
-    with contextlib.suppress(OSError):  # it is only tidier so
-        if path.stat().st_size == 0:
-            path.unlink()
 
 
 def output_error(path: Path, error: OSError) -> EngineError:

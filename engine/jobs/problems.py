@@ -34,12 +34,12 @@ class RowUnusable(Exception):
         return JobProblem(line=line, column=self.column, message=str(self))
 
 
-def unknown_column(name: str, columns: Iterable[str]) -> str:
-    """A sentence that says which columns there are, and which was meant perhaps."""
+def known_columns(name: str, columns: Iterable[str]) -> str:
+    """The end of a sentence about a column that is not there: what was meant, or what there is."""
     known = list(columns)
     close = get_close_matches(name, known, 1)
     if close:
-        return f"There is no column {name!r}; did you mean {close[0]!r}?"
+        return f"write {close[0]!r} if you mean that column"
     shown = ", ".join(repr(column) for column in known[:_SHOWN_COLUMNS])
     more = " …" if len(known) > _SHOWN_COLUMNS else ""
-    return f"There is no column {name!r}; the columns are {shown}{more}."
+    return f"write one of those that there are: {shown}{more}"

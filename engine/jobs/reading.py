@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self, cast
 
 from engine.jobs import tables
-from engine.jobs.problems import InputUnusable, RowUnusable, unknown_column
+from engine.jobs.problems import InputUnusable, RowUnusable
 from engine.jobs.requests import PROMPT_COLUMNS, Recipe, RowRequest, prompt_column
-from engine.jobs.text import Line, detect_encoding, read_lines
+from engine.jobs.text import Line, detect_encoding, first_lines, read_lines
 from engine.localapi.jobs import JobFormat, JobProblem
 
 LINE_COLUMN: Final = "line"
@@ -100,12 +100,12 @@ class InputReader:
         An id that appeared before is a problem of its later row.
         """
         self._stream.seek(0)
-        first_lines: dict[str, int] = {}
+        known: dict[str, int] = {}
         for row in self._rows():
             if row.request is None:
                 yield row
                 continue
-            first = first_lines.setdefault(row.request.custom_id, row.line)
+            first = known.setdefault(row.request.custom_id, row.line)
             if first == row.line:
                 yield row
             else:
@@ -155,8 +155,8 @@ class InputReader:
                 )
                 if template is None and prompt_column(self.columns) is None:
                     raise InputUnusable(
-                        f"{unknown_column(PROMPT_COLUMNS[0], self.columns)} Give a template that "
-                        "says how a row becomes a prompt, such as "
+                        f"No column of the table is called {PROMPT_COLUMNS[0]!r}; give a template "
+                        "that says how a row becomes a prompt, such as "
                         f"'Summarize: {{{self.columns[0]}}}'.",
                         param="template",
                     )
@@ -213,7 +213,7 @@ def _bad(line: int, message: str) -> InputRow:
 def _guess(stream: BinaryIO) -> JobFormat:
     """What a file without a telling name is: JSON lines, a table with a header, or text."""
     encoding = detect_encoding(stream, is_json=True)
-    lines = list(islice(read_lines(stream, encoding), 20))
+    lines = first_lines(read_lines(stream, encoding), 20)
     stream.seek(0)
     texts = [line.text.strip() for line in lines if line.text.strip()]
     if texts and texts[0].startswith("{"):

@@ -56,6 +56,8 @@ class Job:
     completion_tokens: int
     num_problems: int
     problems: tuple[JobProblem, ...]
+    cancelled_from: JobState | None = None
+    """The state before it was cancelled."""
 
     @property
     def left_rows(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.core.errors import EngineError
-from engine.jobs.problems import RowUnusable, unknown_column
+from engine.jobs.problems import RowUnusable
 from engine.jobs.templates import Template
 
 CHAT_URL: Final = "/v1/chat/completions"
@@ -55,7 +55,7 @@ class Recipe:
             column = prompt_column(values)
             if column is None:
                 raise RowUnusable(
-                    f"{unknown_column(PROMPT_COLUMNS[0], values)} Add one, or give a template."
+                    f"The row has no {PROMPT_COLUMNS[0]!r}; add one, or give a template."
                 )
             prompt = values[column]
         if not prompt.strip():

@@ -1,8 +1,8 @@
 """Works through the rows of all jobs as one continuous batch: `run` is the loop to follow.
 
-Many rows are asked at once, each a request of its own; stages merge their steps. What became of them is
-committed in groups; only then do results files grow. Nothing here decides a row twice: a row is either
-pending in the store or has its one outcome.
+Many rows are asked at once, each a request of its own; stages merge their steps. What became of them goes
+to `settling`. Nothing here decides a row twice: a row is either pending in the store or has its one
+outcome.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from engine.core.clock import Clock
-from engine.core.errors import CacheFull, DiskFull, EngineError
+from engine.core.errors import CacheFull, EngineError
 from engine.jobs.answerer import Answerer
 from engine.jobs.files import Files
 from engine.jobs.output import ResultFile, Results
 from engine.jobs.pace import Hold, Width
 from engine.jobs.records import Job, Outcome, Row
+from engine.jobs.settling import ACTIVE, Settling
 from engine.jobs.store import JobStore
 from engine.jobs.work import Work
 from engine.localapi.jobs import JobState
@@ -33,13 +34,8 @@ MAX_ROWS_AT_ONCE: Final = 64
 """Stages take this many rows into one pass."""
 TICK_S: Final = 1.0
 """How often room is looked for, and watchers learn of rates."""
-RETRY_S: Final = 5.0
-"""A full disk is tried again this often."""
 MAX_HOLD_S: Final = 30.0
-_ACTIVE: Final = (JobState.QUEUED, JobState.RUNNING)
 _SETTLE_S: Final = 10.0
-_MAX_UNCOMMITTED: Final = 256
-"""Answers may come faster than a slow disk takes them; memory shall not grow with them."""
 _READ_ROWS: Final = 16
 _CHARS_PER_TOKEN: Final = 3
 """Rather too few: to guess the room that a prompt needs."""
@@ -73,17 +69,15 @@ class Runner:
         self._width = Width(MAX_ROWS_AT_ONCE)
         self._works: dict[int, Work] = {}
         self._wake = asyncio.Event()
-        self._finished: list[Outcome] = []
-        self._to_commit = asyncio.Event()
+        self._settling = Settling(store, self._works, self._changed, self._wake.set)
         self._reserved: dict[tuple[int, int], int] = {}
         """Room that rows will take that have just been asked."""
         self._successes = 0
         self._hold = Hold(TICK_S, MAX_HOLD_S)
-        self._storage_trouble = ""
 
     async def run(self) -> None:
         """Work until cancelled."""
-        committing = asyncio.create_task(self._commit_outcomes(), name="jobs-commit")
+        committing = asyncio.create_task(self._settling.run(), name="jobs-commit")
         try:
             while True:
                 self._wake.clear()
@@ -92,7 +86,7 @@ class Runner:
                 except EngineError as error:
                     logger.warning("jobs wait: %s", error)
                     self._wait_after(error)
-                active = [work for work in self._works.values() if work.job.state in _ACTIVE]
+                active = [work for work in self._works.values() if work.job.state in ACTIVE]
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(TICK_S if active else None):
                         await self._wake.wait()
@@ -109,7 +103,7 @@ class Runner:
                 if work.output is not None:
                     await work.output.close()
             self._works.clear()  # rows that were on their way are pending in the store
-            self._finished.clear()
+            self._settling.clear()
 
     # What the person does -------------------------------------------------------------------
 
@@ -119,9 +113,9 @@ class Runner:
 
     def reason_of(self, work: Work) -> str:
         """Why a job does not get on; empty when it does."""
-        if work.job.state not in _ACTIVE:
+        if work.job.state not in ACTIVE:
             return work.job.reason
-        return self._storage_trouble or work.output_trouble or self._hold.reason
+        return self._settling.trouble or work.output_trouble or self._hold.reason
 
     def take(self, job: Job) -> None:
         """Take a job as it is now: begin to work on it, go on, or pause."""
@@ -134,7 +128,7 @@ class Runner:
         work.job = job
         self._changed(job)
 
-    async def drop(self, job: Job, *, is_deleted: bool = False) -> None:
+    async def drop(self, job: Job) -> None:
         """Stop working on a job: rows that are being answered are given up."""
         work = self._works.get(job.key)
         if work is None:
@@ -148,12 +142,11 @@ class Runner:
             async with asyncio.timeout(_SETTLE_S):
                 await work.settled.wait()
         self._works.pop(job.key, None)
-        if work.output is not None and not is_deleted:
+        if work.output is not None:
             try:
                 await work.output.advance(skip_pending=True)
             except EngineError as error:
                 logger.warning("the results of a job are incomplete: %s", error)
-        if work.output is not None:
             await work.output.close()
         self._changed(job)
 
@@ -161,7 +154,7 @@ class Runner:
 
     async def _start_rows(self) -> None:
         now_s = self._clock.monotonic_s()
-        if self._storage_trouble or self._hold.holds(
+        if self._settling.trouble or self._hold.holds(
             now_s, has_way=self._answerer.free_tokens() is not None
         ):
             return
@@ -171,7 +164,7 @@ class Runner:
                 if row is None:
                     await self._finish(work)
                     break
-                if len(self._finished) >= _MAX_UNCOMMITTED or not self._has_room(row):
+                if self._settling.is_behind or not self._has_room(row):
                     return
                 await self._begin(work)
                 # The person may have paused or deleted the job during any of these waits.
@@ -246,10 +239,7 @@ class Runner:
             self._wake.set()
         self._got_on()
         work.pace.row_ended(self._clock.monotonic_s())
-        work.uncommitted += 1
-        work.settled.clear()
-        self._finished.append(outcome)
-        self._to_commit.set()
+        self._settling.add(work, outcome)
 
     def _got_on(self) -> None:
         self._successes += 1
@@ -262,69 +252,11 @@ class Runner:
         has_way = self._answerer.free_tokens() is not None
         self._hold.failed(str(error), self._clock.monotonic_s(), has_way=has_way)
 
-    # Outcomes -------------------------------------------------------------------------------
-
-    async def _commit_outcomes(self) -> None:
-        while True:
-            await self._to_commit.wait()
-            self._to_commit.clear()
-            group = list(self._finished)
-            try:
-                jobs = await self._store.complete(group) if group else []
-            except EngineError as error:
-                logger.warning("outcomes wait for the disk: %s", error)
-                await self._say_storage_trouble(str(error))
-                continue
-            del self._finished[: len(group)]
-            self._wake.set()
-            self._storage_trouble = ""
-            for outcome in group:
-                work = self._works.get(outcome.job)
-                if work is not None:
-                    work.uncommitted -= 1
-                    if not work.uncommitted:
-                        work.settled.set()
-            for job in jobs:
-                work = self._works.get(job.key)
-                if work is not None:
-                    work.job = job
-                    await self._write_results(work)
-                    self._changed(job)
-
-    async def _say_storage_trouble(self, text: str) -> None:
-        self._storage_trouble = text
-        for work in self._works.values():
-            self._on_change(work.job.id)
-        await asyncio.sleep(RETRY_S)
-        self._to_commit.set()
-
-    async def _write_results(self, work: Work) -> None:
-        if work.output is None:
-            return
-        try:
-            await work.output.advance()
-            work.output_trouble = ""
-        except DiskFull as error:
-            work.output_trouble = str(error)
-            loop = asyncio.get_running_loop()
-            loop.call_later(RETRY_S, self._try_results_again, work)
-        except EngineError as error:
-            logger.warning("a job pauses: %s", error)
-            if work.job.state in _ACTIVE:
-                work.job = await self._store.move(
-                    work.job.key, set(_ACTIVE), state=JobState.PAUSED, reason=str(error)
-                )
-
-    def _try_results_again(self, work: Work) -> None:
-        if self._works.get(work.job.key) is work:
-            work.output_trouble = ""
-            self._wake.set()
-
     async def _finish(self, work: Work) -> None:
         """End a job whose last row has its outcome."""
         if not work.is_idle:
             return
-        await self._write_results(work)
+        await self._settling.write_results(work)
         if not work.may_start:
             return  # the results file is behind, or cannot be written
         job = work.job
@@ -332,7 +264,7 @@ class Runner:
             await self._files.enter_results(job)
         job = await self._store.move(
             job.key,
-            set(_ACTIVE),
+            set(ACTIVE),
             state=JobState.COMPLETED,
             reason="",
             ended_unix_s=self._clock.unix_s(),

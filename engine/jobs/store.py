@@ -15,23 +15,15 @@ from typing import Any, Final
 
 from engine.core.clock import Clock
 from engine.core.errors import RequestError
+from engine.jobs.job_table import JOB_COLUMNS, KEPT, find_job, job_of, one_job
 from engine.jobs.reading import InputRow
 from engine.jobs.records import MAX_PROBLEMS_KEPT, Job, JobSpec, Outcome, Row
 from engine.localapi.jobs import ENDED_STATES, JobProblem, JobState, RowState
 from engine.storage.database import Database
 
-_JOB: Final = (
-    "id, public_id, state, reason, name, priority, spec, created_unix_s, started_unix_s, "
-    "ended_unix_s, total_rows, done_rows, failed_rows, prompt_tokens, completion_tokens, "
-    "num_problems, problems"
-)
+TRASH_S: Final = 86400.0
+"""How long a deleted job can be brought back: it may hold 50,000 answers, so not for a month."""
 _ROW: Final = ", ".join(field.name for field in fields(Row))
-
-
-class JobNotFound(RequestError):
-    """There is no such job or file."""
-
-    code = "not_found"
 
 
 class JobStore:
@@ -60,14 +52,18 @@ class JobStore:
                 "VALUES (?, ?, ?, ?, ?, ?)",
                 values,
             )
-            return _one_job(connection, "id = ?", cursor.lastrowid)
+            return one_job(connection, "id = ?", cursor.lastrowid)
 
         return await self._database.write(insert)
 
     async def jobs(self) -> list[Job]:
         """All, newest first."""
-        query = f"SELECT {_JOB} FROM jobs ORDER BY id DESC"
-        return await self._database.read(lambda c: [_job(row) for row in c.execute(query)])
+        query = f"SELECT {JOB_COLUMNS} FROM jobs WHERE {KEPT} ORDER BY id DESC"
+        return await self._database.read(lambda c: [job_of(row) for row in c.execute(query)])
+
+    async def unfinished(self) -> list[Job]:
+        """Those that have not ended."""
+        return [job for job in await self.jobs() if job.state not in ENDED_STATES]
 
     async def job(self, public_id: str) -> Job:
         """One.
@@ -75,7 +71,9 @@ class JobStore:
         Raises:
             JobNotFound: There is none of this id.
         """
-        return await self._database.read(lambda c: _one_job(c, "public_id = ?", public_id))
+        return await self._database.read(
+            lambda c: one_job(c, f"{KEPT} AND public_id = ?", public_id)
+        )
 
     async def job_of_key(self, key: int) -> Job:
         """One, by the store's own number.
@@ -83,14 +81,7 @@ class JobStore:
         Raises:
             JobNotFound: It was deleted.
         """
-        return await self._database.read(lambda c: _one_job(c, "id = ?", key))
-
-    async def unfinished_with_output(self, output_path: str) -> Job | None:
-        """The job that writes to this file, if one that has not ended does."""
-        for job in await self.jobs():
-            if job.spec.output_path == output_path and job.state not in ENDED_STATES:
-                return job
-        return None
+        return await self._database.read(lambda c: one_job(c, f"{KEPT} AND id = ?", key))
 
     async def change(self, key: int, **values: Any) -> Job:
         """Set columns of a job."""
@@ -98,7 +89,7 @@ class JobStore:
 
         def update(connection: sqlite3.Connection) -> Job:
             connection.execute(f"UPDATE jobs SET {names} WHERE id = ?", (*values.values(), key))
-            return _one_job(connection, "id = ?", key)
+            return one_job(connection, "id = ?", key)
 
         return await self._database.write(update)
 
@@ -114,13 +105,54 @@ class JobStore:
 
         def update(connection: sqlite3.Connection) -> Job:
             connection.execute(query, (*values.values(), key, *from_states))
-            return _one_job(connection, "id = ?", key)
+            return one_job(connection, "id = ?", key)
+
+        return await self._database.write(update)
+
+    async def cancel(self, key: int) -> Job:
+        """End a job that has not ended; what it was before is remembered.
+
+        Returns:
+            The job as it is now: it may have ended by itself.
+        """
+        now_s = self._clock.unix_s()
+
+        def update(connection: sqlite3.Connection) -> Job:
+            ended = ", ".join("?" * len(ENDED_STATES))
+            connection.execute(
+                "UPDATE jobs SET cancelled_from = state, state = ?, reason = '', "
+                f"ended_unix_s = ? WHERE id = ? AND state NOT IN ({ended})",
+                (JobState.CANCELLED, now_s, key, *ENDED_STATES),
+            )
+            return one_job(connection, "id = ?", key)
 
         return await self._database.write(update)
 
     async def delete(self, key: int) -> None:
-        """Forget a job with its rows."""
-        await self._database.write(lambda c: c.execute("DELETE FROM jobs WHERE id = ?", (key,)))
+        """Put a job into the trash with its rows."""
+        now_s = self._clock.unix_s()
+        query = "UPDATE jobs SET deleted_unix_s = ? WHERE id = ?"
+        await self._database.write(lambda c: c.execute(query, (now_s, key)))
+
+    async def restore(self, public_id: str) -> Job:
+        """Take a job out of the trash; one that does not lie there stays as it is.
+
+        Raises:
+            JobNotFound: There is none of this id.
+        """
+        query = "UPDATE jobs SET deleted_unix_s = NULL WHERE public_id = ?"
+
+        def update(connection: sqlite3.Connection) -> Job:
+            connection.execute(query, (public_id,))
+            return one_job(connection, "public_id = ?", public_id)
+
+        return await self._database.write(update)
+
+    async def empty_trash(self) -> None:
+        """Forget what has been in the trash for `TRASH_S`, with its rows."""
+        oldest_s = self._clock.unix_s() - TRASH_S
+        query = "DELETE FROM jobs WHERE deleted_unix_s < ?"
+        await self._database.write(lambda c: c.execute(query, (oldest_s,)))
 
     # Rows -----------------------------------------------------------------------------------
 
@@ -148,14 +180,14 @@ class JobStore:
                 "error_code, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 values,
             )
-            before = _one_job(connection, "id = ?", key)
+            before = one_job(connection, "id = ?", key)
             kept = (*before.problems, *problems)[:MAX_PROBLEMS_KEPT]
             connection.execute(
                 "UPDATE jobs SET total_rows = total_rows + ?, failed_rows = failed_rows + ?, "
                 "num_problems = num_problems + ?, problems = ? WHERE id = ?",
                 (len(values), len(problems), len(problems), _problems_json(kept), key),
             )
-            return _one_job(connection, "id = ?", key)
+            return one_job(connection, "id = ?", key)
 
         return await self._database.write(insert)
 
@@ -216,18 +248,20 @@ class JobStore:
                     ),
                 )
             keys = dict.fromkeys(outcome.job for outcome in outcomes)
-            found = (_find_job(connection, "id = ?", key) for key in keys)
+            found = (find_job(connection, "id = ?", key) for key in keys)
             return [job for job in found if job is not None]  # one may be deleted by now
 
         return await self._database.write(update)
 
     async def retry_failed(self, key: int) -> Job:
-        """Make failed rows pending that can be asked."""
+        """Make failed rows pending that can be asked.
+
+        They keep their errors until they have another outcome, so that this can be taken back.
+        """
 
         def update(connection: sqlite3.Connection) -> Job:
             cursor = connection.execute(
-                "UPDATE job_rows SET state = 'pending', status = NULL, answer = NULL, "
-                "error_code = NULL, error = NULL "
+                "UPDATE job_rows SET state = 'pending' "
                 "WHERE job = ? AND state = 'failed' AND body IS NOT NULL",
                 (key,),
             )
@@ -241,7 +275,30 @@ class JobStore:
                 "ended_unix_s = NULL WHERE id = ?",
                 (cursor.rowcount, JobState.QUEUED, key),
             )
-            return _one_job(connection, "id = ?", key)
+            return one_job(connection, "id = ?", key)
+
+        return await self._database.write(update)
+
+    async def leave_failed(self, key: int) -> Job:
+        """Let rows that `retry_failed` has made pending, and that still are, have failed."""
+        now_s = self._clock.unix_s()
+
+        def update(connection: sqlite3.Connection) -> Job:
+            cursor = connection.execute(
+                "UPDATE job_rows SET state = 'failed' WHERE job = ? AND state = 'pending' "
+                "AND (error_code IS NOT NULL OR answer IS NOT NULL)",
+                (key,),
+            )
+            if not cursor.rowcount:
+                raise RequestError(
+                    "There is nothing to take back: no row of this job is being asked again."
+                )
+            connection.execute(
+                "UPDATE jobs SET failed_rows = failed_rows + ?, state = ?, reason = '', "
+                "ended_unix_s = ? WHERE id = ?",
+                (cursor.rowcount, JobState.COMPLETED, now_s, key),
+            )
+            return one_job(connection, "id = ?", key)
 
         return await self._database.write(update)
 
@@ -266,32 +323,6 @@ def _input_values(key: int, number: int, row: InputRow) -> tuple[object, ...]:
     return (
         *(key, number, row.line, request.custom_id, request.url, body, columns),
         *(RowState.PENDING, None, None),
-    )
-
-
-def _one_job(connection: sqlite3.Connection, where: str, value: object) -> Job:
-    job = _find_job(connection, where, value)
-    if job is None:
-        raise JobNotFound(f"There is no job {str(value)[:60]!r}; it may have been deleted.")
-    return job
-
-
-def _find_job(connection: sqlite3.Connection, where: str, value: object) -> Job | None:
-    query = f"SELECT {_JOB} FROM jobs WHERE {where}"
-    row = connection.execute(query, (value,)).fetchone()
-    return None if row is None else _job(row)
-
-
-def _job(row: sqlite3.Row) -> Job:
-    values = dict(row)
-    problems = json.loads(values.pop("problems"))
-    return Job(
-        key=values.pop("id"),
-        id=values.pop("public_id"),
-        state=JobState(values.pop("state")),
-        spec=JobSpec.model_validate_json(values.pop("spec")),
-        problems=tuple(JobProblem.model_validate(problem) for problem in problems),
-        **values,
     )
 
 

@@ -6,11 +6,10 @@ import csv
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 from engine.jobs.problems import InputUnusable
-from engine.jobs.text import MAX_LINE_CHARS, Line
+from engine.jobs.text import MAX_LINE_CHARS, Line, first_lines
 
 _DELIMITERS: Final = ",;\t|"
 _SAMPLE_LINES: Final = 50
@@ -39,7 +38,7 @@ class Record:
 
 def sniff(lines: Iterable[Line]) -> Dialect:
     """Find the delimiter that cuts the first lines into the same number of values, the most."""
-    sample = [line.text for line in islice(lines, _SAMPLE_LINES) if line.text.strip()]
+    sample = [line.text for line in first_lines(lines, _SAMPLE_LINES) if line.text.strip()]
     text = "\n".join(sample)
     escapes = '\\"' in text and '""' not in text.replace('\\"', "")
     best, best_score = ",", (0.0, 0)
@@ -86,7 +85,8 @@ def header(record: Record | None) -> tuple[str, ...]:
     if record is None:
         raise InputUnusable("The table is empty; its first line must name the columns.")
     if record.problem is not None:
-        raise InputUnusable(f"The first line cannot be read: {record.problem}")
+        problem = record.problem[0].lower() + record.problem[1:]
+        raise InputUnusable(f"The first line, which names the columns, cannot be read: {problem}")
     names = tuple(
         value.strip() or f"column {place}" for place, value in enumerate(record.values, start=1)
     )

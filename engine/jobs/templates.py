@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from engine.jobs.problems import InputUnusable, RowUnusable, unknown_column
+from engine.jobs.problems import InputUnusable, RowUnusable, known_columns
 
 _TOKENS = re.compile(r"\{\{|\}\}|\{([^{}\n]*)\}|[{}]")
 
@@ -69,7 +69,8 @@ class Template:
         for name in self.columns:
             if name not in known:
                 raise InputUnusable(
-                    f"The template asks for {{{name}}}. {unknown_column(name, known)}",
+                    f"The template asks for {{{name}}}, but no column has this name; "
+                    f"{known_columns(name, known)}.",
                     param="template",
                 )
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO, Final
 
 from engine.jobs.problems import InputUnusable
 
 MAX_LINE_CHARS: Final = 4 << 20
 """Far beyond any model's context; a longer line is a mistake, and is not kept in memory."""
+_HEAD_CHARS: Final = 1 << 20
 _CHUNK_BYTES: Final = 1 << 16
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -36,7 +38,7 @@ class Line:
     """Empty when the line is too long."""
     is_too_long: bool = False
     is_garbled: bool = False
-    """Bytes in it do not belong to the encoding."""
+    """Bytes in it do not belong to the encoding, or to any text."""
 
 
 def detect_encoding(stream: BinaryIO, *, is_json: bool) -> str:
@@ -92,17 +94,31 @@ def read_lines(
         for text in lines:
             yield _line(number, held + text, max_chars, dropped=dropped)
             number, held, dropped = number + 1, "", False
-        held += rest
-        if len(held) > max_chars:
-            held, dropped = "", True
+        if not dropped:
+            held += rest
+            if len(held) > max_chars:
+                held, dropped = "", True
     if held or dropped:
         yield _line(number, held, max_chars, dropped=dropped)
+
+
+def first_lines(lines: Iterable[Line], most: int) -> list[Line]:
+    """A few lines from which to guess what the rest is like, however long they are."""
+    taken: list[Line] = []
+    size_chars = 0
+    for line in islice(lines, most):
+        taken.append(line)
+        size_chars += len(line.text)
+        if size_chars > _HEAD_CHARS:
+            break
+    return taken
 
 
 def _line(number: int, text: str, max_chars: int, *, dropped: bool) -> Line:
     if dropped or len(text) > max_chars:
         return Line(number, "", is_too_long=True)
-    return Line(number, text, is_garbled=not text.isascii() and bool(_STRAY_BYTES.search(text)))
+    stray = not text.isascii() and bool(_STRAY_BYTES.search(text))
+    return Line(number, text, is_garbled=stray or "\0" in text)
 
 
 def _without_mark(head: bytes) -> str | None:

@@ -10,12 +10,15 @@ Endpoints (the same header, errors and rules as in `engine.localapi.schema`):
 | `GET /shoal/v1/jobs/events` | → server-sent events; each `data:` line is one `JobEvent`. The first has all jobs, later ones those that changed, at most twice a second |
 | `GET /shoal/v1/jobs/{id}` | → `JobInfo` |
 | `POST /shoal/v1/jobs/{id}` | `JobChangeRequest` → `JobInfo` |
-| `DELETE /shoal/v1/jobs/{id}` | → `{}`; its rows and answers with it, not its output file |
+| `DELETE /shoal/v1/jobs/{id}` | → `{}`; its rows and answers with it, not its output file. It lies in the trash for a day |
+| `POST /shoal/v1/jobs/{id}/restore` | → `JobInfo`; out of the trash |
 | `POST /shoal/v1/jobs/{id}/start` | → `JobInfo`; from `review`: the bad rows become error rows |
 | `POST /shoal/v1/jobs/{id}/pause` | → `JobInfo`; rows that are being answered are finished |
 | `POST /shoal/v1/jobs/{id}/resume` | → `JobInfo` |
 | `POST /shoal/v1/jobs/{id}/cancel` | → `JobInfo`; answers so far stay |
+| `POST /shoal/v1/jobs/{id}/uncancel` | → `JobInfo`; a cancelled one goes on where it was |
 | `POST /shoal/v1/jobs/{id}/retry` | → `JobInfo`; failed rows are asked again |
+| `POST /shoal/v1/jobs/{id}/unretry` | → `JobInfo`; those that are not answered yet keep their errors |
 | `GET /shoal/v1/jobs/{id}/rows?after=-1&limit=100&state=failed&chars=200` | → `JobRows`: a page in input order; all of the query is optional |
 | `GET /shoal/v1/jobs/{id}/results?format=jsonl` | → the results so far (`jsonl`, `csv`), in input order |
 

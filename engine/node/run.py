@@ -146,7 +146,14 @@ def _jobs(home: Home, database: Database, node: Node) -> Jobs:
     clock = SystemClock()
     store = JobStore(database, clock)
     answerer = JobAnswerer(node, Answering(node, clock))
-    return Jobs(store, Files(home.files_dir, database, store, clock), answerer, clock)
+    files = Files(
+        home.files_dir,
+        database,
+        store,
+        clock,
+        disk_free_bytes=lambda: node.config.limits.disk_free_bytes,
+    )
+    return Jobs(store, files, answerer, clock)
 
 
 def _damaged_text(kept: Path) -> str:

@@ -187,4 +187,12 @@ _STATISTICS: Final = Migration(
     ),
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS, _JOBS, _STATISTICS)
+_JOBS_TAKEN_BACK: Final = Migration(
+    "what brings batch jobs back",
+    (
+        "ALTER TABLE jobs ADD COLUMN deleted_unix_s REAL",
+        "ALTER TABLE jobs ADD COLUMN cancelled_from TEXT",  # the state before
+    ),
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_CHATS, _JOBS, _STATISTICS, _JOBS_TAKEN_BACK)

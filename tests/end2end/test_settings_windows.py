@@ -10,7 +10,7 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtWidgets import QDoubleSpinBox
+from PySide6.QtWidgets import QDoubleSpinBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from app.engine_link.api import Api
@@ -89,8 +89,14 @@ def test_caps_of_the_first_steps_and_later_settings_are_kept(
         app.until(lambda: app.store.state.setup.profile is not None)
         assert app.store.state.setup.preview is not None
         first.next.click()
+        app.until(lambda: app.store.state.setup.kept is not None)
+        first.folder.choose.click()
+        (dialog,) = first.findChildren(QFileDialog)
+        dialog.fileSelected.emit(str(tmp_path / "models"))
+        dialog.close()
         first.next.click()
         app.until(lambda: engine.status()["can_chat"])
+        assert load(home.settings_file).model.folder == str(tmp_path / "models")
         # The slider stood at 8 Mbit/s.
         assert load(home.settings_file).limits.uplink_bytes_per_s == 1_000_000
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from engine.core.errors import RequestError
 from engine.http.fields import parse_object
-from engine.http.openai_requests import chat_request, completion_request, sampling_params
+from engine.http.model_limits import sampling_params
+from engine.http.openai_requests import chat_request, completion_request
 from engine.protocol.messages import SamplingMessage
 from tests.support.api_backend import tiny_spec
 

@@ -12,9 +12,12 @@ from PySide6.QtWidgets import QWidget
 
 from app.batch_messages import (
     JobChosen,
+    JobDeleted,
     JobPreviewArrived,
     JobPreviewFailed,
     JobsArrived,
+    JobSettled,
+    JobUndo,
     PageWanted,
     PreviewAsked,
     RowsArrived,
@@ -137,6 +140,7 @@ def scenes() -> dict[str, AppState]:
     """States worth a look."""
     up = (EngineStarting(), StatusArrived(status()))
     done = job(state="completed", ended_at=NOW.timestamp(), done_rows=49_997, running_rows=0)
+    cancelled = job(state="cancelled", ended_at=NOW.timestamp(), running_rows=0)
     news = after(JobsArrived((done,)), JobChosen("job_3"), start=looking_at(job(), *OTHERS))
     form = after(*up, JobsArrived(OTHERS))
     return {
@@ -145,6 +149,14 @@ def scenes() -> dict[str, AppState]:
         "review": looking_at(BAD, *OTHERS),
         "done": looking_at(done, *OTHERS),
         "news": news,
+        "cancelled": after(
+            JobSettled(cancelled, JobUndo(cancelled.id, cancelled.name, "uncancel")),
+            start=looking_at(cancelled, *OTHERS),
+        ),
+        "deleted": after(
+            JobDeleted(JobUndo("job_1", "articles.csv", "restore")), start=looking_at(job(), *OTHERS)
+        ),
+        "unsaved": looking_at(done.model_copy(update={"output_path": None}), *OTHERS),
         "empty": after(*up, JobsArrived(())),
         "form": after(PreviewAsked(FILE), JobPreviewArrived(FILE, preview()), start=form),
         "form-wrong": after(

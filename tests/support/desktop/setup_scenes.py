@@ -28,6 +28,14 @@ from engine.localapi.setup import PlanPreview
 from tests.support.app_states import NOW, after, engine_settings, status
 from tests.support.desktop.language import tr
 
+KEPT = KeptModels(
+    folder="/home/ada/.cache/shoal/models",
+    free_bytes=84_000_000_000,
+    models=(
+        KeptModelInfo(name="Qwen/Qwen3-4B", num_bytes=8_100_000_000, in_use=True),
+        KeptModelInfo(name="starter-float32", num_bytes=815_000_000, in_use=False),
+    ),
+)
 PAGES = ("limits", "rules", "models", "swarm", "app", "api", "identity")
 
 
@@ -71,7 +79,7 @@ def first_run_windows(
                 ),
             ),
         ),
-        "begin": (BEGIN, (StatusArrived(waits), fails)),
+        "begin": (BEGIN, (StatusArrived(waits), KeptModelsArrived(KEPT), fails)),
         "ready": (READY, (StatusArrived(status()), SwarmArrived(founded))),
     }  # fmt: skip
     for name, (step, messages) in steps.items():
@@ -92,19 +100,11 @@ def settings_windows(
     wanted: Callable[[str], bool] = lambda _name: True,
 ) -> Iterator[tuple[str, QWidget]]:
     """Every page of the settings."""
-    kept = KeptModels(
-        folder="/home/ada/.cache/shoal/models",
-        free_bytes=84_000_000_000,
-        models=(
-            KeptModelInfo(name="Qwen/Qwen3-4B", num_bytes=8_100_000_000, in_use=True),
-            KeptModelInfo(name="starter-float32", num_bytes=815_000_000, in_use=False),
-        ),
-    )
     state = after(
         StatusArrived(status(peer_id="12D3KooWExample")),
         SettingsArrived(engine_settings(limits__uplink_bytes_per_s=1_000_000.0)),
         PlanArrived(preview()),
-        KeptModelsArrived(kept),
+        KeptModelsArrived(KEPT),
         SwarmArrived(SwarmInfo(name="reef", private=True, invite="shoal://abc")),
     )
     window = SettingsWindow(settings_view(state.setup, state.status, tr))

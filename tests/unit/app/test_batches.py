@@ -14,10 +14,15 @@ from app.batch_messages import (
     JobPreviewFailed,
     JobRefused,
     JobsArrived,
+    JobSettled,
     JobsFollowed,
+    JobUndo,
+    JobUndoExpired,
+    JobUndone,
     PageWanted,
     PreviewAsked,
     RowsArrived,
+    TakeBack,
 )
 from app.batch_presenters import batch_view, eta_words
 from app.batch_state import (
@@ -34,6 +39,7 @@ from engine.localapi.jobs import JobPreview, JobProblem, JobRows
 from tests.support.app_states import after, status
 from tests.support.desktop.batch_scenes import BAD, FILE, OTHERS, job, looking_at, preview, rows
 
+DELETED = JobUndo("job_1", "articles.csv", "restore")
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=UTC)
 
 
@@ -62,9 +68,45 @@ def test_what_another_engine_does_not_have_is_gone() -> None:
 
 
 def test_deleted_batch_leaves_the_form_behind() -> None:
-    known = batches(JobsArrived((job(),)), JobChosen("job_1"), JobDeleted("job_1"))
+    known = batches(JobsArrived((job(),)), JobChosen("job_1"), JobDeleted(DELETED))
     assert known.jobs == ()
     assert known.chosen is None
+
+
+def test_order_taken_back_brings_the_batch_before_the_eyes_again() -> None:
+    before = JobsArrived((job(), *OTHERS)), JobChosen("job_1"), JobAsked(), JobDeleted(DELETED)
+    known = batches(*before, JobChosen("job_2"), JobAsked(), JobUndone(job()))
+    assert known.chosen == "job_1"
+    assert [one.id for one in known.jobs] == ["job_1", "job_2", "job_3", "job_4"]
+    assert (known.undo, known.busy) == (None, False)
+
+
+def test_last_order_is_the_one_that_can_be_taken_back_for_a_while() -> None:
+    cancelled = JobUndo("job_1", "articles.csv", "uncancel")
+    known = batches(
+        JobsArrived((job(),)), JobSettled(job(state="cancelled"), cancelled),
+        JobSettled(job(state="cancelled", priority=10)),
+    )  # fmt: skip
+    assert known.undo == cancelled
+    known = apply_to_batches(known, JobDeleted(DELETED))
+    assert known.undo == DELETED
+    assert apply_to_batches(known, JobUndoExpired()).undo is None
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("restore", "“a.csv” is in the trash."),
+        ("uncancel", "“a.csv” was cancelled."),
+        ("unretry", "The failed rows of “a.csv” are asked again."),
+    ],
+)
+def test_undo_says_what_was_done(order: TakeBack, said: str) -> None:
+    offered = after(
+        StatusArrived(status()), JobsArrived((job(),)),
+        JobSettled(job(), JobUndo("job_1", "a.csv", order)),
+    )  # fmt: skip
+    assert batch_view(offered, NOW, str).undo == said
 
 
 def test_only_a_few_pages_are_held_of_fifty_thousand_rows() -> None:

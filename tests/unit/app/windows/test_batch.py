@@ -21,7 +21,15 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.batch_messages import JobChosen, JobsArrived, PageWanted, RowsArrived
+from app.batch_messages import (
+    JobChosen,
+    JobDeleted,
+    JobsArrived,
+    JobSettled,
+    JobUndo,
+    PageWanted,
+    RowsArrived,
+)
 from app.batch_presenters import batch_view
 from app.batch_rows import PROMPT, STATE
 from app.batch_state import version_of
@@ -144,20 +152,84 @@ def test_orders_are_told_with_the_job(window: BatchWindow, qtbot: QtBot) -> None
     assert begun.args == ["job_1", "start"]
 
 
-def test_cancelling_is_asked_about_first(window: BatchWindow, qtbot: QtBot) -> None:
-    heard: list[tuple[str, str]] = []
+def test_what_cannot_be_undone_by_hand_is_offered_back_instead_of_asked_about(
+    window: BatchWindow, qtbot: QtBot
+) -> None:
+    assert not window.undo.isVisible()
+    with qtbot.waitSignal(window.page.ordered) as ordered:
+        qtbot.mouseClick(window.page.cancel, Qt.MouseButton.LeftButton)
+    assert ordered.args == ["job_1", "cancel"]
+    cancelled = job(state="cancelled")
+    offered = looking_at(cancelled, *OTHERS)
+    offered = apply(offered, JobSettled(cancelled, JobUndo("job_1", "articles.csv", "uncancel")))
+    show(window, offered)
+    assert "“articles.csv” was cancelled." in texts(window)
+    with qtbot.waitSignal(window.page.delete_wanted) as deleted:
+        qtbot.mouseClick(window.page.delete, Qt.MouseButton.LeftButton)
+    assert deleted.args == ["job_1"]
+    show(window, apply(offered, JobDeleted(JobUndo("job_1", "articles.csv", "restore"))))
+    assert "“articles.csv” is in the trash." in texts(window)
+    assert window.list.count() == 3
+
+
+def test_undo_is_reached_by_keyboard_from_everywhere(window: BatchWindow, qtbot: QtBot) -> None:
+    undone: list[bool] = []
+    window.undo_wanted.connect(lambda: undone.append(True))
+    undo_key = Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier
+    window.page.rows.setFocus()
+    qtbot.keyClick(window.page.rows, *undo_key)
+    assert undone == []  # there is nothing to undo
+    show(window, scenes()["done"])
+    window.page.delete.setFocus()
+    gone = JobDeleted(JobUndo("job_1", "articles.csv", "restore"))
+    show(window, apply(scenes()["done"], gone))
+    qtbot.waitUntil(window.list.hasFocus)
+    qtbot.keyClick(window.list, *undo_key)
+    assert undone == [True]
+    button = window.undo.findChildren(QPushButton)[0]
+    qtbot.keyClick(window.list, Qt.Key.Key_Tab)
+    assert button.hasFocus()
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert undone == [True, True]
+
+
+def test_a_text_that_is_being_written_keeps_its_own_undo(window: BatchWindow, qtbot: QtBot) -> None:
+    undone: list[bool] = []
+    window.undo_wanted.connect(lambda: undone.append(True))
+    gone = JobDeleted(JobUndo("job_1", "articles.csv", "restore"))
+    show(window, apply(looking_at(job(), *OTHERS), gone))
+    field = window.form.template
+    field.setFocus()
+    qtbot.keyClicks(field, "Summarize")
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert field.toPlainText() == ""
+    assert undone == []
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Delete, Qt.Key.Key_Backspace, Qt.Key.Key_D])
+def test_no_single_key_does_away_with_a_batch(
+    window: BatchWindow, qtbot: QtBot, key: Qt.Key
+) -> None:
+    heard: list[object] = []
+    window.page.delete_wanted.connect(heard.append)
     window.page.ordered.connect(lambda job_id, order: heard.append((job_id, order)))
-    qtbot.mouseClick(window.page.cancel, Qt.MouseButton.LeftButton)
-    box = window.page.confirm
-    assert box is not None
-    assert box.defaultButton().text() == "&Keep it"
-    box.defaultButton().click()
+    show(window, scenes()["done"])
+    for widget in (window.list, window.page.rows, window.page.failed):
+        widget.setFocus()
+        qtbot.keyClick(widget, key)
     assert heard == []
-    qtbot.mouseClick(window.page.cancel, Qt.MouseButton.LeftButton)
-    again = window.page.confirm
-    assert again is not None
-    next(one for one in again.buttons() if one is not again.defaultButton()).click()
-    assert heard == [("job_1", "cancel")]
+
+
+def test_results_without_a_file_are_offered_to_be_saved(window: BatchWindow, qtbot: QtBot) -> None:
+    show(window, looking_at(job(state="completed", output_path=None), *OTHERS))
+    assert window.page.results.text() == "Sa&ve results…"
+    with qtbot.waitSignal(window.page.save_wanted) as told:
+        qtbot.mouseClick(window.page.results, Qt.MouseButton.LeftButton)
+    assert told.args == ["job_1"]
+    show(window, looking_at(job(state="completed"), *OTHERS))
+    with qtbot.waitSignal(window.page.folder_wanted) as shown:
+        qtbot.mouseClick(window.page.results, Qt.MouseButton.LeftButton)
+    assert shown.args == ["/home/ada/articles.results.csv"]
 
 
 def test_dropped_file_is_previewed_with_a_proposed_output(
@@ -227,7 +299,7 @@ def test_end_of_a_batch_is_told_in_the_window(window: BatchWindow, qtbot: QtBot)
 
 
 def test_every_control_has_a_name_and_is_reached_by_keyboard(window: BatchWindow) -> None:
-    for scene in ("running", "review", "done", "form", "news"):
+    for scene in ("running", "review", "done", "form", "news", "cancelled", "deleted"):
         show(window, scenes()[scene])
         controls = [
             one for one in window.findChildren(QWidget)

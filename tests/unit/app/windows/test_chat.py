@@ -224,6 +224,20 @@ def test_conversations_are_found_renamed_deleted_and_brought_back(
         qtbot.mouseClick(button(chat, "Undo"), Qt.MouseButton.LeftButton)
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_Delete, Qt.Key.Key_Backspace, Qt.Key.Key_D])
+def test_no_single_key_deletes_a_conversation(chat: Shown, qtbot: QtBot, key: Qt.Key) -> None:
+    chat.hear(ChatsListed("", None, ChatList(chats=(info(1), info(2, "Eels")), more=False)))
+    sidebar = chat.window.sidebar
+    heard: list[int] = []
+    sidebar.delete_wanted.connect(heard.append)
+    chat.window.header.delete_wanted.connect(lambda: heard.append(0))
+    sidebar.list.setCurrentIndex(sidebar.model.index(1))
+    for widget in (sidebar.list, sidebar.new, chat.window.composer.edit, chat.window):
+        qtbot.keyClick(widget, key)
+    assert heard == []
+    assert sidebar.model.rowCount() == 2
+
+
 def test_text_files_are_attached_and_others_refused(
     chat: Shown, qtbot: QtBot, tmp_path: Path
 ) -> None:

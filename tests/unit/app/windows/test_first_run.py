@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.messages import Message, StatusArrived
 from app.presenters import overview
-from app.setup_messages import ChangeFailed, PlanArrived, SwarmArrived
+from app.setup_messages import ChangeFailed, KeptModelsArrived, PlanArrived, SwarmArrived
 from app.setup_presenters import first_run_view
 from app.windows.first_run import FirstRunWindow
 from app.windows.swarm_choice import Choice, Way
 from engine.localapi.schema import SwarmInfo
+from engine.localapi.settings import KeptModels
 from tests.support.app_states import NOW, after, plan_preview, status
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -33,7 +34,9 @@ def window(qtbot: QtBot) -> FirstRunWindow:
 def hear(window: FirstRunWindow, *messages: Message) -> None:
     state = after(*messages)
     headline = overview(state, NOW, str).headline
-    window.show_view(first_run_view(state.setup, state.status, window.caps, headline, str))
+    window.show_view(
+        first_run_view(state.setup, state.status, window.caps, headline, str, window.folder.folder)
+    )
 
 
 def shown(window: FirstRunWindow) -> str:
@@ -71,6 +74,23 @@ def test_last_step_begins_as_chosen(window: FirstRunWindow, qtbot: QtBot) -> Non
     with qtbot.waitSignal(window.begin_wanted) as begun:
         press(qtbot, window)
     assert begun.args == [Choice(Way.CREATE, "reef", private=True)]
+
+
+def test_folder_for_models_is_chosen_before_anything_is_downloaded(
+    window: FirstRunWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    press(qtbot, window)
+    press(qtbot, window)
+    kept = KeptModels(folder="/home/ada/models", free_bytes=84 * 10**9, models=())
+    hear(window, StatusArrived(WAITS), KeptModelsArrived(kept))
+    assert "Models are kept in /home/ada/models, where 84 GB are free." in shown(window)
+    window.folder.choose.click()
+    (dialog,) = window.findChildren(QFileDialog)
+    with qtbot.waitSignal(window.folder.changed):
+        dialog.fileSelected.emit(str(tmp_path))
+    dialog.close()
+    hear(window, StatusArrived(WAITS), KeptModelsArrived(kept))
+    assert f"Models will be kept in {tmp_path}." in shown(window)
 
 
 def test_nothing_incomplete_can_begin(window: FirstRunWindow, qtbot: QtBot) -> None:
@@ -116,7 +136,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(window: FirstRu
     for control in (
         window.next, window.back, window.measure, window.copy, sliders.memory, sliders.up,
         sliders.down, swarm.alone, swarm.create_swarm, swarm.join, swarm.name, swarm.invite,
-        swarm.open_file, swarm.private,
+        swarm.open_file, swarm.private, window.folder.choose,
     ):  # fmt: skip
         text = control.accessibleName() or getattr(control, "text", str)()
         assert text.strip("&"), control

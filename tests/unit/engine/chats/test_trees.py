@@ -110,10 +110,8 @@ def test_answer_that_was_being_written_when_the_engine_ended_is_kept_and_found(d
     said = messages.say(db, chat, NewMessage(parent=None, text="Why?"), 1.0)
     answer = messages.begin_answer(db, chat, said.id, 1.0)
     messages.keep(db, answer.id, "Because herrings", Growth(tokens=2))
-    assert conversations.info(db, chat).answering
     messages.end_all_interrupted(db)
     assert messages.message(db, chat, answer.id).ending is Ending.INTERRUPTED
-    assert not conversations.info(db, chat).answering
     found = conversations.listed(db, "herrings", after=None, limit=9, deleted=False)
     assert [summary.id for summary in found.chats] == [chat]
 

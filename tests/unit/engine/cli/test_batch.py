@@ -82,7 +82,7 @@ def test_a_template_that_no_column_fits_is_refused(backend, table, tmp_path, cap
     output = tmp_path / "out.jsonl"
     words = ["batch", "run", str(table), "-o", str(output), "--template", "{titel}"]
     assert main(words) == 1
-    assert "did you mean 'title'?" in capsys.readouterr().err
+    assert "write 'title' if you mean" in capsys.readouterr().err
     assert not output.exists()
 
 

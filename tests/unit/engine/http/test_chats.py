@@ -14,10 +14,12 @@ from engine.chats import messages
 from engine.config import ApiConfig
 from engine.core.clock import SystemClock
 from engine.core.errors import NoRoute, ResourceError
+from engine.http import chat_endings
 from engine.http.chat_routes import ChatRoutes
 from engine.http.server import serve
 from engine.storage.database import Database
 from tests.support.api_backend import ScriptedBackend
+from tests.support.small_disk import small_disk
 
 TOKEN = "the-token-of-this-test"
 ANSWER = "The shoal turns when they turn."
@@ -173,6 +175,61 @@ async def test_engine_that_ends_keeps_the_answer_and_says_interrupted(tokenizer,
         page = await chats.call("GET", f"chats/{chat}/messages")
         assert page["messages"][1]["ending"] == "interrupted"
         assert page["messages"][1]["text"]
+
+
+async def test_end_of_an_answer_waits_for_a_full_disk_and_nothing_seems_to_go_on_meanwhile(
+    tokenizer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(chat_endings, "RETRY_S", 0.05)
+    backend = ScriptedBackend(tokenizer, hang_after=3)
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        async with keeping(backend, disk.folder) as chats:
+            chat = await chats.begin()
+            following = asyncio.create_task(chats.answer(chat, say("Why?")))
+            await asyncio.wait_for(backend.hanging.wait(), 5)
+            disk.fill()
+            await chats.call("POST", f"chats/{chat}/stop")
+            ended = (await following)[-1]["answer"]
+            assert ended["ending"] == "failed"
+            assert ended["failure"].startswith("The answer is not kept yet")
+            assert not (await chats.call("GET", "chats"))["chats"][0]["answering"]
+            assert not (await chats.call("GET", f"chats/{chat}"))["answering"]
+            shown = (await chats.call("GET", f"chats/{chat}/messages"))["messages"][1]
+            assert (shown["ending"], shown["text"]) == ("failed", ended["text"])
+            exported = await chats.call("GET", f"chats/{chat}/export?format=json")
+            assert exported["messages"][1]["text"] == ended["text"] != ""
+            error = await chats.call("POST", f"chats/{chat}/answer", say("And?"), status=507)
+            assert "is full" in error["error"]["message"]
+            disk.free()
+            async with asyncio.timeout(5):
+                while shown["ending"] == "failed":
+                    await asyncio.sleep(0.02)
+                    page = await chats.call("GET", f"chats/{chat}/messages")
+                    shown = page["messages"][1]
+            assert (shown["ending"], shown["failure"], shown["text"]) == (
+                "stopped", "", ended["text"],
+            )  # fmt: skip
+            backend.hang_after = None
+            more = await chats.answer(chat, {"go_on": ended["id"]})
+            assert more[-1]["answer"]["ending"] == "complete"
+
+
+async def test_end_of_an_answer_is_kept_when_the_engine_ends_though_the_disk_was_full(
+    tokenizer, tmp_path
+):
+    backend = ScriptedBackend(tokenizer, hang_after=3)
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        async with keeping(backend, disk.folder) as chats:
+            chat = await chats.begin()
+            following = asyncio.create_task(chats.answer(chat, say("Why?")))
+            await asyncio.wait_for(backend.hanging.wait(), 5)
+            disk.fill()
+            await chats.call("POST", f"chats/{chat}/stop")
+            ended = (await following)[-1]["answer"]
+            disk.free()
+        async with keeping(ScriptedBackend(tokenizer), disk.folder) as chats:
+            shown = (await chats.call("GET", f"chats/{chat}/messages"))["messages"][1]
+            assert (shown["ending"], shown["text"]) == ("stopped", ended["text"])
 
 
 async def test_failed_answer_says_why_and_can_be_asked_for_again(tokenizer, tmp_path):

@@ -7,14 +7,9 @@ import pytest
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
 from engine.core.generation import Speculation
 from engine.http.fields import parse_object
+from engine.http.model_limits import check_model, check_prompt, sampling_params
 from engine.http.openai_prompts import ChatMessage
-from engine.http.openai_requests import (
-    chat_request,
-    check_model,
-    check_prompt,
-    completion_request,
-    sampling_params,
-)
+from engine.http.openai_requests import chat_request, completion_request
 from tests.support.api_backend import CONTEXT_TOKENS, tiny_spec
 from tests.support.tiny_models import EOS_TOKEN_ID, VOCAB_SIZE
 

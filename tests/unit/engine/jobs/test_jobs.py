@@ -5,107 +5,19 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
-import shutil
-import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.core.clock import SystemClock
 from engine.core.errors import EnginePaused, NoRoute, RequestError, WorkerFailed
-from engine.jobs import runner as runner_module
-from engine.jobs.files import Files
-from engine.jobs.jobs import Jobs
-from engine.jobs.output import OutputUnusable, Results
-from engine.jobs.store import JobStore
+from engine.jobs.job_table import JobNotFound
+from engine.jobs.output import OutputUnusable
+from engine.jobs.store import TRASH_S
 from engine.jobs.work import MAX_STRIKES
-from engine.localapi.jobs import JobChangeRequest, JobCreateRequest, JobInfo, JobState, RowState
-from engine.storage.database import Database
-from tests.support.job_answerer import BackwardsAnswerer
-
-LIMIT_S = 20.0
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TICK_S", "RETRY_S", "MAX_HOLD_S"):
-        monkeypatch.setattr(runner_module, name, 0.02)
-
-
-class Bench:
-    """Jobs at work, and what a test wants to know of them."""
-
-    def __init__(self, jobs: Jobs, database: Database, answerer: BackwardsAnswerer) -> None:
-        self.jobs = jobs
-        self.database = database
-        self.answerer = answerer
-
-    async def info(self, job_id: str) -> JobInfo:
-        return self.jobs.info(await self.jobs.store.job(job_id))
-
-    async def until(self, job_id: str, wanted: Callable[[JobInfo], bool]) -> JobInfo:
-        async with asyncio.timeout(LIMIT_S):
-            while not wanted(info := await self.info(job_id)):
-                await asyncio.sleep(0.01)
-        return info
-
-    async def ended(self, job_id: str, state: JobState = JobState.COMPLETED) -> JobInfo:
-        return await self.until(job_id, lambda info: info.state is state)
-
-    async def lines(self, job_id: str) -> list[dict[str, Any]]:
-        results = Results(self.jobs.store, await self.jobs.store.job(job_id), "jsonl")
-        found: list[bytes] = []
-        while (lines := await results.next(skip_pending=True)) is not None:
-            found += lines
-        return [json.loads(line) for line in found]
-
-
-@asynccontextmanager
-async def working(home: Path, answerer: BackwardsAnswerer) -> AsyncIterator[Bench]:
-    clock = SystemClock()
-    database = await Database.open(home / "shoal.sqlite3", clock)
-    store = JobStore(database, clock)
-    jobs = Jobs(store, Files(home / "files", database, store, clock), answerer, clock)
-    running = asyncio.create_task(jobs.run())
-    try:
-        yield Bench(jobs, database, answerer)
-    finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await database.close()
-
-
-@pytest.fixture
-def answerer() -> BackwardsAnswerer:
-    return BackwardsAnswerer()
-
-
-@pytest.fixture
-async def bench(tmp_path: Path, answerer: BackwardsAnswerer) -> AsyncIterator[Bench]:
-    async with working(tmp_path, answerer) as bench:
-        yield bench
-
-
-def request(tmp_path: Path, prompts: list[str], **fields: Any) -> JobCreateRequest:
-    path = tmp_path / "input.txt"
-    path.write_text("\n".join(prompts))
-    return JobCreateRequest(input_path=str(path), **fields)
-
-
-def words(count: int) -> list[str]:
-    return [f"word{number}" for number in range(count)]
-
-
-def answers(path: Path) -> list[str | None]:
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [
-        line["response"] and line["response"]["body"]["choices"][0]["message"]["content"]
-        for line in lines
-    ]
+from engine.localapi.jobs import JobChangeRequest, JobCreateRequest, JobState, RowState
+from tests.support.job_bench import LIMIT_S, Bench, answers, request, words, working
+from tests.support.movable_clock import MovableClock
+from tests.support.small_disk import small_disk
 
 
 async def test_every_row_gets_its_answer_in_input_order_and_many_are_asked_at_once(bench, tmp_path):
@@ -280,30 +192,16 @@ async def test_a_full_disk_pauses_the_job_with_a_reason_and_it_goes_on(bench, tm
     assert set(bench.answerer.asked.values()) == {1}
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("only root may make a small disk")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
-
-
-async def test_results_wait_for_a_full_disk_of_theirs(bench, tmp_path, small_disk):
-    output = small_disk / "out.jsonl"
-    job = await bench.jobs.create(request(tmp_path, words(100), output_path=str(output)))
-    filler = small_disk / "filler"
-    with pytest.raises(OSError, match="No space"):
-        filler.write_bytes(bytes(1 << 20))
-    info = await bench.until(job.id, lambda info: "is full" in info.reason)
-    assert info.state is JobState.RUNNING
-    filler.unlink()
-    assert (await bench.ended(job.id)).done_rows == 100
-    assert answers(output) == [word[::-1] for word in words(100)]
+async def test_results_wait_for_a_full_disk_of_theirs(bench, tmp_path):
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        output = disk.folder / "out.jsonl"
+        job = await bench.jobs.create(request(tmp_path, words(100), output_path=str(output)))
+        disk.fill()
+        info = await bench.until(job.id, lambda info: "is full" in info.reason)
+        assert info.state is JobState.RUNNING
+        disk.free()
+        assert (await bench.ended(job.id)).done_rows == 100
+        assert answers(output) == [word[::-1] for word in words(100)]
 
 
 async def test_an_output_that_cannot_be_written_is_refused_at_once(bench, tmp_path):
@@ -346,13 +244,66 @@ async def test_asking_for_the_same_again_goes_on_with_the_same_job(bench, tmp_pa
     await bench.ended(job.id)
 
 
-async def test_a_deleted_job_is_gone_with_its_rows(bench, tmp_path):
-    job = await bench.jobs.create(request(tmp_path, words(200)))
-    await bench.until(job.id, lambda info: info.done_rows > 0)
-    await bench.jobs.delete(job.id)
-    assert await bench.jobs.infos() == []
+def other_paths(folder: Path, kind: str) -> tuple[Path, Path]:
+    """A path for results, and another that leads to the same file."""
+    there = folder / "out.jsonl"
+    (folder / "below").mkdir()
+    match kind:
+        case "a link to the file":
+            other = folder / "link.jsonl"
+            other.symlink_to(there)
+        case "a link to its folder":
+            (folder / "linked").symlink_to(folder)
+            other = folder / "linked" / "out.jsonl"
+        case "a way around":
+            other = folder / "below" / ".." / "out.jsonl"
+        case _:
+            other = folder / "OUT.jsonl"
+    return there, other
+
+
+@pytest.mark.parametrize(
+    "kind", ["a link to the file", "a link to its folder", "a way around", "another case"]
+)
+async def test_one_file_is_one_jobs_whatever_path_leads_to_it(bench, tmp_path, kind):
+    there, other = other_paths(tmp_path, kind)
+    bench.answerer.gate.clear()
+    wanted = request(tmp_path, words(20), output_path=str(there))
+    job = await bench.jobs.create(wanted)
+    await bench.until(job.id, lambda info: info.running_rows > 0)
+    if kind == "another case":
+        there.unlink()  # a disk to which case means nothing cannot be asked
+    again = wanted.model_copy(update={"output_path": str(other), "overwrite": True})
+    assert (await bench.jobs.create(again)).id == job.id
+    with pytest.raises(OutputUnusable, match="another input or template"):
+        await bench.jobs.create(again.model_copy(update={"template": "Say {line}"}))
+    bench.answerer.gate.set()
+    await bench.ended(job.id)
+    assert answers(there) == [word[::-1] for word in words(20)]
+
+
+async def test_a_deleted_job_is_gone_and_a_day_later_its_rows_are_too(tmp_path, answerer):
+    clock = MovableClock()
+    async with working(tmp_path, answerer, clock) as bench:
+        job = await bench.jobs.create(request(tmp_path, words(200)))
+        await bench.until(job.id, lambda info: info.done_rows > 0)
+        await bench.jobs.delete(job.id)
+        assert await bench.jobs.infos() == []
+        with pytest.raises(JobNotFound):
+            await bench.jobs.store.job(job.id)
+        assert await rows_kept(bench) == 200
+        clock.ahead_s = TRASH_S + 60
+    async with working(tmp_path, answerer, clock) as bench:
+        async with asyncio.timeout(LIMIT_S):
+            while await rows_kept(bench):
+                await asyncio.sleep(0.01)
+        with pytest.raises(JobNotFound):
+            await bench.jobs.restore(job.id)
+
+
+async def rows_kept(bench: Bench) -> int:
     count = "SELECT count(*) FROM job_rows"
-    assert await bench.database.read(lambda c: c.execute(count).fetchone()[0]) == 0
+    return await bench.database.read(lambda c: c.execute(count).fetchone()[0])
 
 
 async def test_watchers_learn_of_every_job_that_changes(bench, tmp_path):

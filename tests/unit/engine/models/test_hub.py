@@ -128,6 +128,20 @@ async def test_cancelled_download_ends_at_once_and_is_resumed_by_the_next_proces
     assert not list(blobs(tmp_path).glob("*-part"))
 
 
+async def test_part_that_a_power_cut_has_spoiled_is_found_out_and_fetched_anew(
+    hub: FakeHub, repository: Repository, tmp_path: Path
+) -> None:
+    name = min(shards(repository, Span(0, 1)))
+    whole = (repository.directory / name).read_bytes()
+    await get(tmp_path)
+    part = blobs(tmp_path) / f"{hashlib.sha256(whole).hexdigest()}.shoal-part"
+    part.write_bytes(bytes(len(whole) // 2))  # as some file systems leave what was not synced
+    files = await get(tmp_path, Span(0, 1))
+    assert (files.directory / name).read_bytes() == whole
+    assert hub.ranges[name] == [f"bytes={len(whole) // 2}-"]
+    assert hub.sent_bytes[name] == len(whole) - len(whole) // 2 + len(whole)
+
+
 async def test_progress_counts_bytes_of_all_shards(
     hub: FakeHub, repository: Repository, tmp_path: Path
 ) -> None:

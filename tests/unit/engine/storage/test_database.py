@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.chats import conversations, messages
 from engine.core.clock import SystemClock
 from engine.core.errors import DatabaseTooNew, DiskFull, StorageError
+from engine.localapi.chats import ChatSettings, NewMessage
+from engine.localapi.running import Home
 from engine.storage.database import Database
 from engine.storage.migrations import MIGRATIONS, Migration
 
@@ -110,6 +113,36 @@ async def test_a_migration_keeps_what_is_there_and_a_copy_of_the_file_before_it(
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     async with opened(copy) as before:
         assert await texts(before) == ["herring"]
+
+
+@pytest.mark.parametrize("known", range(1, len(MIGRATIONS)))
+async def test_conversations_are_copied_before_any_change_of_the_database(path, known):
+    async with opened(path, MIGRATIONS[:known]) as database:
+        chat = await database.write(
+            lambda c: conversations.create(c, ChatSettings(title="Herrings"), 1.0)
+        )
+        await database.write(
+            lambda c: messages.say(c, chat.id, NewMessage(parent=None, text="Why?"), 1.0)
+        )
+    async with opened(path, MIGRATIONS) as database:
+        assert await said(database, chat.id) == ["Why?"]
+    copy = path.with_name(f"shoal.version-{known}.sqlite3")
+    async with opened(copy, MIGRATIONS[:known]) as before:
+        assert await said(before, chat.id) == ["Why?"]
+
+
+async def said(database: Database, chat: int) -> list[str]:
+    page = await database.read(lambda c: messages.page(c, chat, before=None, limit=9))
+    return [message.text for message in page.messages]
+
+
+def test_conversations_live_among_the_persons_data_and_never_in_a_cache(monkeypatch, tmp_path):
+    monkeypatch.delenv("SHOAL_HOME")
+    for name in ("DATA", "CACHE", "CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    home = Home.from_environment()
+    assert home.database_file.is_relative_to(tmp_path / "DATA")
+    assert home.cache_dir.is_relative_to(tmp_path / "CACHE")
 
 
 async def test_a_migration_that_fails_leaves_the_database_as_it_was(path):
