@@ -219,7 +219,7 @@ def _folder_words(setup: Setup, chosen: str, tr: Tr) -> str:
     if setup.kept is None:
         return ""
     return tr("Models are kept in {folder}, where {free} are free.").format(
-        folder=setup.kept.folder, free=size(setup.kept.free_bytes)
+        folder=setup.kept.folder, free=size(setup.kept.free_bytes, tr)
     )
 
 

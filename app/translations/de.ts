@@ -36,8 +36,8 @@
         <translation>&amp;Beginnen</translation>
     </message>
     <message>
-        <source>&amp;Cancel…</source>
-        <translation>&amp;Abbrechen …</translation>
+        <source>&amp;Cancel</source>
+        <translation>&amp;Abbrechen</translation>
     </message>
     <message>
         <source>&amp;Copy the conversation</source>
@@ -50,10 +50,6 @@
     <message>
         <source>&amp;Delete</source>
         <translation>&amp;Löschen</translation>
-    </message>
-    <message>
-        <source>&amp;Delete…</source>
-        <translation>&amp;Löschen …</translation>
     </message>
     <message>
         <source>&amp;Download</source>
@@ -82,10 +78,6 @@
     <message>
         <source>&amp;Keep a copy…</source>
         <translation>Kopie &amp;aufbewahren …</translation>
-    </message>
-    <message>
-        <source>&amp;Keep it</source>
-        <translation>&amp;Behalten</translation>
     </message>
     <message>
         <source>&amp;Keep serving</source>
@@ -360,10 +352,6 @@
         <translation>Durch Pausen zwischen den Schritten; die Grenze des Treibers selbst, die auch andere Programme bremst, bleibt, wie sie ist.</translation>
     </message>
     <message>
-        <source>Ca&amp;ncel the batch</source>
-        <translation>Stapel &amp;abbrechen</translation>
-    </message>
-    <message>
         <source>Cache</source>
         <translation>Cache</translation>
     </message>
@@ -374,10 +362,6 @@
     <message>
         <source>Cancel</source>
         <translation>Abbrechen</translation>
-    </message>
-    <message>
-        <source>Cancel this batch? Answers so far stay; rows that are left are not asked.</source>
-        <translation>Diesen Stapel abbrechen? Bisherige Antworten bleiben; die übrigen Zeilen werden nicht mehr bearbeitet.</translation>
     </message>
     <message>
         <source>Cancelled</source>
@@ -410,6 +394,14 @@
     <message>
         <source>Choose a file, or drop one here; then you see its first rows as they are asked.</source>
         <translation>Wähle eine Datei oder lege eine hier ab; dann siehst du ihre ersten Zeilen so, wie sie an das Modell gehen.</translation>
+    </message>
+    <message>
+        <source>Choose a folder for models</source>
+        <translation>Einen Ordner für Modelle wählen</translation>
+    </message>
+    <message>
+        <source>Choose another fol&amp;der…</source>
+        <translation>Anderen Or&amp;dner wählen …</translation>
     </message>
     <message>
         <source>Choose the file for the results</source>
@@ -518,10 +510,6 @@
     <message>
         <source>Delete</source>
         <translation>Löschen</translation>
-    </message>
-    <message>
-        <source>Delete this batch from the list? The file with its results stays.</source>
-        <translation>Diesen Stapel aus der Liste löschen? Die Datei mit seinen Ergebnissen bleibt.</translation>
     </message>
     <message>
         <source>Delete {model}</source>
@@ -964,6 +952,14 @@
         <translation>Modelle</translation>
     </message>
     <message>
+        <source>Models are kept in {folder}, where {free} are free.</source>
+        <translation>Modelle liegen in {folder}; dort sind {free} frei.</translation>
+    </message>
+    <message>
+        <source>Models will be kept in {folder}.</source>
+        <translation>Modelle werden in {folder} liegen.</translation>
+    </message>
+    <message>
         <source>More about this chat</source>
         <translation>Mehr zu diesem Chat</translation>
     </message>
@@ -1392,12 +1388,20 @@
         <translation>S&amp;ystem-Prompt</translation>
     </message>
     <message>
+        <source>Sa&amp;ve results…</source>
+        <translation>&amp;Ergebnisse speichern …</translation>
+    </message>
+    <message>
         <source>Sampling</source>
         <translation>Sampling</translation>
     </message>
     <message>
         <source>Save the archive</source>
         <translation>Das Archiv speichern</translation>
+    </message>
+    <message>
+        <source>Save the results</source>
+        <translation>Die Ergebnisse speichern</translation>
     </message>
     <message>
         <source>Saved as {path}.</source>
@@ -1730,6 +1734,10 @@
     <message>
         <source>The extension &lt;a href="{url}"&gt;AppIndicator and KStatusNotifierItem Support&lt;/a&gt; gives it a place in GNOME's top bar.</source>
         <translation>Die Erweiterung &lt;a href="{url}"&gt;AppIndicator and KStatusNotifierItem Support&lt;/a&gt; gibt ihm einen Platz in der oberen Leiste von GNOME.</translation>
+    </message>
+    <message>
+        <source>The failed rows of “{name}” are asked again.</source>
+        <translation>Die fehlgeschlagenen Zeilen von „{name}“ werden noch einmal gefragt.</translation>
     </message>
     <message>
         <source>The fastest pipeline of all {nodes} nodes covers every block.</source>
@@ -2634,6 +2642,14 @@
     <message>
         <source>“{name}” is done: {what}.</source>
         <translation>„{name}“ ist fertig: {what}.</translation>
+    </message>
+    <message>
+        <source>“{name}” is in the trash.</source>
+        <translation>„{name}“ ist im Papierkorb.</translation>
+    </message>
+    <message>
+        <source>“{name}” was cancelled.</source>
+        <translation>„{name}“ wurde abgebrochen.</translation>
     </message>
     <message>
         <source>“{sign}”</source>

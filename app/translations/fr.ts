@@ -36,8 +36,8 @@
         <translation>&amp;Commencer</translation>
     </message>
     <message>
-        <source>&amp;Cancel…</source>
-        <translation>Ann&amp;uler…</translation>
+        <source>&amp;Cancel</source>
+        <translation>Ann&amp;uler</translation>
     </message>
     <message>
         <source>&amp;Copy the conversation</source>
@@ -50,10 +50,6 @@
     <message>
         <source>&amp;Delete</source>
         <translation>&amp;Supprimer</translation>
-    </message>
-    <message>
-        <source>&amp;Delete…</source>
-        <translation>&amp;Supprimer…</translation>
     </message>
     <message>
         <source>&amp;Download</source>
@@ -82,10 +78,6 @@
     <message>
         <source>&amp;Keep a copy…</source>
         <translation>&amp;Garder une copie…</translation>
-    </message>
-    <message>
-        <source>&amp;Keep it</source>
-        <translation>&amp;Conserver</translation>
     </message>
     <message>
         <source>&amp;Keep serving</source>
@@ -360,10 +352,6 @@
         <translation>Par des pauses entre les étapes ; la limite propre du pilote, qui ralentit aussi les autres programmes, reste telle quelle.</translation>
     </message>
     <message>
-        <source>Ca&amp;ncel the batch</source>
-        <translation>&amp;Annuler le lot</translation>
-    </message>
-    <message>
         <source>Cache</source>
         <translation>Cache</translation>
     </message>
@@ -374,10 +362,6 @@
     <message>
         <source>Cancel</source>
         <translation>Annuler</translation>
-    </message>
-    <message>
-        <source>Cancel this batch? Answers so far stay; rows that are left are not asked.</source>
-        <translation>Annuler ce lot ? Les réponses obtenues restent ; les lignes restantes ne sont plus traitées.</translation>
     </message>
     <message>
         <source>Cancelled</source>
@@ -410,6 +394,14 @@
     <message>
         <source>Choose a file, or drop one here; then you see its first rows as they are asked.</source>
         <translation>Choisissez un fichier ou déposez-le ici ; ses premières lignes s’affichent telles qu’elles iront au modèle.</translation>
+    </message>
+    <message>
+        <source>Choose a folder for models</source>
+        <translation>Choisir un dossier pour les modèles</translation>
+    </message>
+    <message>
+        <source>Choose another fol&amp;der…</source>
+        <translation>Choisir un autre &amp;dossier…</translation>
     </message>
     <message>
         <source>Choose the file for the results</source>
@@ -518,10 +510,6 @@
     <message>
         <source>Delete</source>
         <translation>Supprimer</translation>
-    </message>
-    <message>
-        <source>Delete this batch from the list? The file with its results stays.</source>
-        <translation>Supprimer ce lot de la liste ? Le fichier de ses résultats reste.</translation>
     </message>
     <message>
         <source>Delete {model}</source>
@@ -964,6 +952,14 @@
         <translation>Modèles</translation>
     </message>
     <message>
+        <source>Models are kept in {folder}, where {free} are free.</source>
+        <translation>Les modèles sont gardés dans {folder}, où {free} sont libres.</translation>
+    </message>
+    <message>
+        <source>Models will be kept in {folder}.</source>
+        <translation>Les modèles seront gardés dans {folder}.</translation>
+    </message>
+    <message>
         <source>More about this chat</source>
         <translation>Plus sur cette discussion</translation>
     </message>
@@ -1392,12 +1388,20 @@
         <translation>Prompt s&amp;ystème</translation>
     </message>
     <message>
+        <source>Sa&amp;ve results…</source>
+        <translation>Enre&amp;gistrer les résultats…</translation>
+    </message>
+    <message>
         <source>Sampling</source>
         <translation>Échantillonnage</translation>
     </message>
     <message>
         <source>Save the archive</source>
         <translation>Enregistrer l’archive</translation>
+    </message>
+    <message>
+        <source>Save the results</source>
+        <translation>Enregistrer les résultats</translation>
     </message>
     <message>
         <source>Saved as {path}.</source>
@@ -1730,6 +1734,10 @@
     <message>
         <source>The extension &lt;a href="{url}"&gt;AppIndicator and KStatusNotifierItem Support&lt;/a&gt; gives it a place in GNOME's top bar.</source>
         <translation>L’extension &lt;a href="{url}"&gt;AppIndicator and KStatusNotifierItem Support&lt;/a&gt; lui donne une place dans la barre supérieure de GNOME.</translation>
+    </message>
+    <message>
+        <source>The failed rows of “{name}” are asked again.</source>
+        <translation>Les lignes en échec de « {name} » sont redemandées.</translation>
     </message>
     <message>
         <source>The fastest pipeline of all {nodes} nodes covers every block.</source>
@@ -2634,6 +2642,14 @@
     <message>
         <source>“{name}” is done: {what}.</source>
         <translation>« {name} » est terminé : {what}.</translation>
+    </message>
+    <message>
+        <source>“{name}” is in the trash.</source>
+        <translation>« {name} » est dans la corbeille.</translation>
+    </message>
+    <message>
+        <source>“{name}” was cancelled.</source>
+        <translation>« {name} » a été annulé.</translation>
     </message>
     <message>
         <source>“{sign}”</source>
