@@ -1737,7 +1737,7 @@
     </message>
     <message>
         <source>The failed rows of “{name}” are asked again.</source>
-        <translation>Die fehlgeschlagenen Zeilen von „{name}“ werden noch einmal gefragt.</translation>
+        <translation>Die fehlgeschlagenen Zeilen von „{name}“ werden wiederholt.</translation>
     </message>
     <message>
         <source>The fastest pipeline of all {nodes} nodes covers every block.</source>

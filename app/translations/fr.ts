@@ -1737,7 +1737,7 @@
     </message>
     <message>
         <source>The failed rows of “{name}” are asked again.</source>
-        <translation>Les lignes en échec de « {name} » sont redemandées.</translation>
+        <translation>Les lignes en échec de « {name} » sont réessayées.</translation>
     </message>
     <message>
         <source>The fastest pipeline of all {nodes} nodes covers every block.</source>
