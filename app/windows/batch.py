@@ -120,7 +120,8 @@ class BatchWindow(TopWindow):
         self.form.show_view(view.form)
         if view.job is not None:
             self.page.show_view(view.job, view.rows)
-        is_left = view.job is None and self.page.isAncestorOf(self.focusWidget() or self)
+        focused = self.focusWidget()
+        is_left = view.job is None and focused is not None and self.page.isAncestorOf(focused)
         self.pages.setCurrentWidget(self._form_room if view.job is None else self.page)
         if is_left:
             self.list.setFocus()  # a field of the form would take Ctrl+Z for its own text
