@@ -63,7 +63,7 @@ async def test_a_preview_shows_how_rows_would_be_asked(api, table):
     ("template", "text"),
     [
         (None, "There is no column 'prompt'"),
-        ("About {titel}", "did you mean 'title'?"),
+        ("About {titel}", "write 'title' if you mean"),
         ("About {", "single '{'"),
     ],
 )
