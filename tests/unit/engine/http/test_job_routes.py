@@ -62,7 +62,7 @@ async def test_a_preview_shows_how_rows_would_be_asked(api, table):
 @pytest.mark.parametrize(
     ("template", "text"),
     [
-        (None, "There is no column 'prompt'"),
+        (None, "No column of the table is called 'prompt'"),
         ("About {titel}", "write 'title' if you mean"),
         ("About {", "single '{'"),
     ],
