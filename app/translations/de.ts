@@ -685,7 +685,7 @@
     </message>
     <message>
         <source>Go on in the &amp;tray when all windows are closed</source>
-        <translation>Im &amp;Infobereich weiterlaufen, wenn alle Fenster geschlossen sind</translation>
+        <translation>Im &amp;Infobereich weiterlaufen, wenn alle Fenster zu sind</translation>
     </message>
     <message>
         <source>Go to the newest message</source>

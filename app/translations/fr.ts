@@ -685,7 +685,7 @@
     </message>
     <message>
         <source>Go on in the &amp;tray when all windows are closed</source>
-        <translation>Rester dans la &amp;zone de notification quand toutes les fenêtres sont fermées</translation>
+        <translation>Rester dans la &amp;zone de notification sans fenêtre</translation>
     </message>
     <message>
         <source>Go to the newest message</source>

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QAbstractScrollArea,
     QAbstractSpinBox,
     QApplication,
     QComboBox,
@@ -58,8 +60,28 @@ def cut_in(window: QWidget) -> list[str]:
     return [
         f"{type(widget).__name__} {text!r}"
         for widget in window.findChildren(QWidget)
-        if widget.isVisible() and (text := _cut_text(widget))
+        if widget.isVisible() and (text := _cut_text(widget) or _text_beyond(widget, window))
     ]
+
+
+def _text_beyond(widget: QWidget, window: QWidget) -> str:
+    """The text of a widget that is wider than what shows it and does not scroll sideways."""
+    if not isinstance(widget, QLabel | QAbstractButton | QComboBox | QAbstractSpinBox):
+        return ""
+    inside = widget.parentWidget()
+    while inside is not None:
+        area = inside.parentWidget()
+        scrolls = isinstance(area, QAbstractScrollArea) and inside is area.viewport()
+        if scrolls and area.horizontalScrollBarPolicy() != Qt.ScrollBarPolicy.ScrollBarAlwaysOff:
+            return ""
+        if inside is window or scrolls:
+            right = widget.mapTo(inside, QPoint(widget.width(), 0)).x()
+            if right > inside.width():
+                return f"{widget.accessibleName() or widget!r} beyond the edge"
+        if inside is window:
+            return ""
+        inside = area
+    return ""
 
 
 def _cut_text(widget: QWidget) -> str:
