@@ -16,6 +16,12 @@ _WRAPPING_BYTES = 34
 """What encryption and multiplexing put around a write."""
 _READ_BYTES = (_WRAPPING_BYTES + _HEADERS_BYTES) // 2
 """The same per read: a frame is read in two at least, its header and what follows."""
+_AHEAD_BYTES = 512 << 10
+"""What has come over the line and lies in buffers before a sender feels that we read slowly."""
+_AHEAD_PART = 8
+"""It is paid for by so small a part of each read more: one long pause would look like silence."""
+_AT_ONCE_S = 0.001
+"""A read that takes no longer found its bytes there."""
 _LATE_S = 0.1
 _PIECE_S = 0.05
 _MIN_PIECE_BYTES = 1 << 10
@@ -39,21 +45,28 @@ class RateCap:
             return _MAX_PIECE_BYTES
         return int(min(max(self.bytes_per_s * _PIECE_S, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES))
 
-    def turn_s(self, num_bytes: int) -> float:
-        """How long so many bytes of the line must wait; turns come in the order of asking."""
+    def turn_s(self, num_bytes: int, ahead_bytes: int = 0) -> float:
+        """How long so many bytes of the line must wait; turns come in the order of asking.
+
+        Args:
+            num_bytes: What passes now.
+            ahead_bytes: What has passed already, and will be counted later.
+        """
         self.total_bytes += num_bytes
         if not self.bytes_per_s:
             return 0.0
         now_s = self._clock.monotonic_s()
         # Who woke up late may catch up, but no more than that is saved for later.
-        self._free_at_s = max(now_s - _LATE_S, self._free_at_s) + num_bytes / self.bytes_per_s
+        took_s = (num_bytes + ahead_bytes) / self.bytes_per_s
+        self._free_at_s = max(now_s - _LATE_S, self._free_at_s) + took_s
         return max(0.0, self._free_at_s - now_s)
 
-    async def take(self, num_bytes: int) -> None:
-        """Wait for the turn of so many bytes of the line."""
-        wait_s = self.turn_s(num_bytes)
+    async def take(self, num_bytes: int, ahead_bytes: int = 0) -> bool:
+        """Wait for the turn of so many bytes of the line, see `turn_s`; whether there was a wait."""
+        wait_s = self.turn_s(num_bytes, ahead_bytes)
         if wait_s:
             await asyncio.sleep(wait_s)
+        return wait_s > 0
 
 
 class HouseholdLine:
@@ -73,11 +86,11 @@ class HouseholdLine:
         self.down.turn_s(_acknowledging(num_bytes))
         await self.up.take(num_bytes + _WRAPPING_BYTES + segments * _HEADERS_BYTES)
 
-    async def receive(self, num_bytes: int) -> None:
-        """Wait until as many more bytes may come as have just been read."""
+    async def receive(self, num_bytes: int, ahead_bytes: int = 0) -> bool:
+        """Wait until as many more bytes may come as have just been read; see `RateCap.take`."""
         self.up.turn_s(_acknowledging(num_bytes))
         headers = num_bytes * _HEADERS_BYTES // _SEGMENT_BYTES
-        await self.down.take(num_bytes + headers + _READ_BYTES)
+        return await self.down.take(num_bytes + headers + _READ_BYTES, ahead_bytes)
 
     async def download(self, num_bytes: int) -> int:
         """Wait as `receive` does; how many bytes may come before the next question."""
@@ -127,6 +140,10 @@ class _CappedStream:
     def __init__(self, stream: ByteStream, line: HouseholdLine) -> None:
         self._stream = stream
         self._line = line
+        self._ahead_bytes = 0
+        """Paid for, of what lies in buffers."""
+        self._has_waited = False
+        """The last read had to, so that what came meanwhile lies there."""
 
     @property
     def piece_bytes(self) -> int:
@@ -135,8 +152,15 @@ class _CappedStream:
 
     async def read_exactly(self, num_bytes: int) -> bytes:
         """See `ByteStream`; the sender is slowed down by what we leave unread."""
+        began_s = asyncio.get_running_loop().time()
         data = await self._stream.read_exactly(num_bytes)
-        await self._line.receive(num_bytes)
+        ahead_bytes = 0
+        if asyncio.get_running_loop().time() - began_s > _AT_ONCE_S:
+            self._ahead_bytes = max(0, self._ahead_bytes - num_bytes)  # the buffers were empty
+        elif self._has_waited:
+            ahead_bytes = min(num_bytes // _AHEAD_PART, _AHEAD_BYTES - self._ahead_bytes)
+            self._ahead_bytes += ahead_bytes
+        self._has_waited = await self._line.receive(num_bytes, ahead_bytes)
         return data
 
     async def write(self, *buffers: bytes | memoryview) -> None:

@@ -74,3 +74,28 @@ async def test_streams_carry_the_same_bytes_under_a_cap_and_both_ways_have_their
     stream.close()
     ended.set()
     await network.stop()
+
+
+async def test_what_lies_in_buffers_has_passed_the_line_too():
+    network, line = MemoryNetwork(), HouseholdLine(SystemClock())
+    alice, bob = PeerId("alice"), PeerId("bob")
+    ended = asyncio.Event()
+
+    async def pour(peer, stream):
+        for _ in range(100):
+            await stream.write(bytes(40_000))
+        await ended.wait()
+
+    await network.transport(bob).serve(pour)
+    stream = await CappedTransport(network.transport(alice), line).open(bob)
+    line.down.bytes_per_s = 8e6
+    began_s = SystemClock().monotonic_s()
+    read_bytes = 0
+    while read_bytes < 4_000_000:
+        await stream.read_exactly(40_000)
+        read_bytes += 40_000
+    took_s = SystemClock().monotonic_s() - began_s
+    # While half a megabyte more lay in buffers, at most as much as that has come.
+    assert line.down.total_bytes + 300_000 < 8e6 * (took_s + 0.11)
+    ended.set()
+    await network.stop()
