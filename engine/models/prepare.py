@@ -173,7 +173,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _prepare(options: argparse.Namespace, on_progress: Callable[[Progress], None]) -> ModelFiles:
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # read when its client is imported
+    # Read when the Hub's client is imported.
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    # A second client for some of the files, which would take no turns on the line.
+    os.environ["HF_HUB_DISABLE_XET"] = "1"
     from engine.models.sources import fetch_weights, resolve
 
     files = resolve(
