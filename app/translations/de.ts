@@ -32,10 +32,6 @@
         <translation>&amp;Zurück</translation>
     </message>
     <message>
-        <source>&amp;Begin</source>
-        <translation>&amp;Beginnen</translation>
-    </message>
-    <message>
         <source>&amp;Cancel</source>
         <translation>&amp;Abbrechen</translation>
     </message>
@@ -98,10 +94,6 @@
     <message>
         <source>&amp;Measure again</source>
         <translation>Erneut &amp;messen</translation>
-    </message>
-    <message>
-        <source>&amp;Memory</source>
-        <translation>&amp;Speicher</translation>
     </message>
     <message>
         <source>&amp;My part</source>
@@ -296,6 +288,10 @@
         <translation>Stapel</translation>
     </message>
     <message>
+        <source>Be&amp;gin</source>
+        <translation>&amp;Beginnen</translation>
+    </message>
+    <message>
         <source>Begin another conversation (Ctrl+N)</source>
         <translation>Eine andere Unterhaltung beginnen (Strg+N)</translation>
     </message>
@@ -484,12 +480,12 @@
         <translation>Kopieren</translation>
     </message>
     <message>
-        <source>Copy &amp;address</source>
-        <translation>&amp;Adresse kopieren</translation>
-    </message>
-    <message>
         <source>Copy &amp;example</source>
         <translation>&amp;Beispiel kopieren</translation>
+    </message>
+    <message>
+        <source>Copy a&amp;ddress</source>
+        <translation>&amp;Adresse kopieren</translation>
     </message>
     <message>
         <source>Copy t&amp;oken</source>
@@ -922,6 +918,10 @@
     <message>
         <source>Members of {swarm}, who were invited, can read your messages.</source>
         <translation>Mitglieder von {swarm}, die eingeladen wurden, können deine Nachrichten lesen.</translation>
+    </message>
+    <message>
+        <source>Memor&amp;y</source>
+        <translation>&amp;Speicher</translation>
     </message>
     <message>
         <source>Memory in use</source>

@@ -32,10 +32,6 @@
         <translation>&amp;Retour</translation>
     </message>
     <message>
-        <source>&amp;Begin</source>
-        <translation>&amp;Commencer</translation>
-    </message>
-    <message>
         <source>&amp;Cancel</source>
         <translation>Ann&amp;uler</translation>
     </message>
@@ -98,10 +94,6 @@
     <message>
         <source>&amp;Measure again</source>
         <translation>Mesurer à &amp;nouveau</translation>
-    </message>
-    <message>
-        <source>&amp;Memory</source>
-        <translation>Mém&amp;oire</translation>
     </message>
     <message>
         <source>&amp;My part</source>
@@ -296,6 +288,10 @@
         <translation>Lots</translation>
     </message>
     <message>
+        <source>Be&amp;gin</source>
+        <translation>&amp;Commencer</translation>
+    </message>
+    <message>
         <source>Begin another conversation (Ctrl+N)</source>
         <translation>Commencer une autre conversation (Ctrl+N)</translation>
     </message>
@@ -484,12 +480,12 @@
         <translation>Copier</translation>
     </message>
     <message>
-        <source>Copy &amp;address</source>
-        <translation>Copier l’a&amp;dresse</translation>
-    </message>
-    <message>
         <source>Copy &amp;example</source>
         <translation>Copier l’&amp;exemple</translation>
+    </message>
+    <message>
+        <source>Copy a&amp;ddress</source>
+        <translation>Copier l’a&amp;dresse</translation>
     </message>
     <message>
         <source>Copy t&amp;oken</source>
@@ -922,6 +918,10 @@
     <message>
         <source>Members of {swarm}, who were invited, can read your messages.</source>
         <translation>Les membres de {swarm}, tous invités, peuvent lire vos messages.</translation>
+    </message>
+    <message>
+        <source>Memor&amp;y</source>
+        <translation>Mém&amp;oire</translation>
     </message>
     <message>
         <source>Memory in use</source>

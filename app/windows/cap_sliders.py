@@ -26,7 +26,7 @@ class CapSliders(QWidget):
         grid.setVerticalSpacing(10)
         grid.setColumnStretch(1, 1)
         self.memory, self._memory_words = self._row(
-            grid, self.tr("&Memory"), 1, MEMORY_STOPS, usual.memory
+            grid, self.tr("Memor&y"), 1, MEMORY_STOPS, usual.memory
         )
         self.up, self._up_words = self._row(grid, self.tr("&Upload"), 0, NO_RATE, usual.up)
         self.down, self._down_words = self._row(grid, self.tr("&Download"), 0, NO_RATE, usual.down)

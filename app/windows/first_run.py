@@ -245,7 +245,7 @@ class FirstRunWindow(TopWindow):
 
     def _draw_buttons(self) -> None:
         page, view = self._pages.currentIndex(), self._view
-        texts = (self.tr("&Next"), self.tr("&Next"), self.tr("&Begin"), self.tr("&Open chat"))
+        texts = (self.tr("&Next"), self.tr("&Next"), self.tr("Be&gin"), self.tr("&Open chat"))
         text = self.tr("Beginning…") if page == BEGIN and view and view.changing else texts[page]
         self.next.setText(text)
         self.next.setAccessibleName(text.replace("&", ""))

@@ -29,7 +29,7 @@ class ApiPart(QWidget):
         self._view: SettingsView | None = None
         self.url = QLineEdit(readOnly=True)
         self.url.setAccessibleName(self.tr("Address of the API"))
-        self.copy_url = QPushButton(self.tr("Copy &address"))
+        self.copy_url = QPushButton(self.tr("Copy a&ddress"))
         self.copy_token = QPushButton(self.tr("Copy t&oken"))
         self.language = QComboBox()
         self.language.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
