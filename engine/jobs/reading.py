@@ -173,12 +173,13 @@ class InputReader:
         if record.problem is not None:
             return _bad(line, record.problem)
         if len(record.values) != len(self.columns):
-            return _bad(
-                line,
-                f"The row has {len(record.values)} values, but the first line names "
+            problem = JobProblem(
+                line=line,
+                message=f"The row has {len(record.values)} values, but the first line names "
                 f"{len(self.columns)} columns; put quotes around a value that holds the delimiter, "
                 "or fill in what is missing.",
             )
+            return InputRow(line, values=values, problem=problem)
         return self._made(Line(line, ""), values)
 
     def _made(self, line: Line, values: dict[str, str]) -> InputRow:

@@ -142,14 +142,19 @@ class App:
             if not found or "enabled" not in found[at].states:
                 return None
             box = self.eyes.box(found[at])
-            if box is None or box.width <= 0:
-                return None
-            time.sleep(0.05)  # what is drawn anew moves
-            return box if self.eyes.box(found[at]) == box else None
+            return box if box is not None and box.width > 0 else None
 
-        self.screen.click(
-            *wait_until(place, LOOK_LIMIT_S, f"a control {name!r} to press").centre, button=button
-        )
+        def pressed() -> bool:
+            box = place()
+            if box is None:
+                return False
+            self.screen.point_at(*box.centre)
+            if place() != box:
+                return False  # what is drawn anew moves
+            self.screen.click_there(button=button)
+            return True
+
+        wait_until(pressed, LOOK_LIMIT_S, f"a control {name!r} to press")
 
     # Eyes -----------------------------------------------------------------------------------
 

@@ -88,8 +88,15 @@ class Desktop:
         }
 
     def click(self, x: int, y: int, *, button: int = 1) -> None:
+        self.point_at(x, y)
+        self.click_there(button=button)
+
+    def point_at(self, x: int, y: int) -> None:
         self._xdotool("mousemove", str(x), str(y))
         time.sleep(0.2)
+
+    def click_there(self, *, button: int = 1) -> None:
+        """Click where the mouse is."""
         self._xdotool("click", str(button))
 
     def keys(self, *names: str) -> None:

@@ -57,6 +57,7 @@ async def test_a_preview_shows_how_rows_would_be_asked(api, table):
     assert preview.rows[0].values == ("Größe", "1")
     assert preview.rows[0].request["messages"][-1]["content"] == "About Größe"
     assert "1 values, but the first line names 2" in preview.rows[2].problem.message
+    assert preview.rows[2].values == ("bad", "")
 
 
 @pytest.mark.parametrize(
