@@ -50,12 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else _own_engine(asks_first=not for_engine)
     )
     from app.application import run  # imports Qt, whose absence was to be told first
+    from app.language import TranslationsDamaged
 
     home = Home.from_environment()
     try:
         return run(home, [*command, *for_engine], invite)
     except TimeoutError:
         return _fail("Another Shoal runs but does not answer; end it, then start Shoal again.")
+    except TranslationsDamaged as error:
+        return _fail(str(error))
     except OSError as error:
         return _fail(
             f"Shoal cannot write to {home.state_dir} ({error.strerror}); "

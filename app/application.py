@@ -300,6 +300,7 @@ def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     Raises:
         TimeoutError: Another app runs on `home` but does not answer.
         OSError: The folder for the state cannot be written.
+        TranslationsDamaged: Shoal is not whole.
     """
     qt = new_qt()
     instance = SingleInstance(home)

@@ -29,6 +29,10 @@ ENGLISH: Final = "en"
 FOLDER: Final = Path(__file__).with_name("translations")
 
 
+class TranslationsDamaged(Exception):
+    """A file of translations cannot be used; the text is a sentence for a person."""
+
+
 def code_of(wish: Language, system: Sequence[str]) -> str:
     """Which of our languages to speak.
 
@@ -53,11 +57,13 @@ def texts_in(file: Path) -> Mapping[str, str]:
     """The finished translations of a `.ts` file.
 
     Raises:
-        ValueError: The file is missing, or no such file.
+        TranslationsDamaged: The file is missing, or no such file.
     """
     source = QFile(str(file))
     if not source.open(QIODevice.OpenModeFlag.ReadOnly):
-        raise ValueError(f"{file} cannot be read ({source.errorString()}); install Shoal again.")
+        raise TranslationsDamaged(
+            f"{file} cannot be read ({source.errorString()}); install Shoal again."
+        )
     reader, texts, english = QXmlStreamReader(source), dict[str, str](), ""
     while not reader.atEnd():
         if reader.readNext() is not QXmlStreamReader.TokenType.StartElement:
@@ -71,7 +77,9 @@ def texts_in(file: Path) -> Mapping[str, str]:
                 texts[english] = text
     source.close()
     if reader.hasError():
-        raise ValueError(f"{file} is damaged ({reader.errorString()}); install Shoal again.")
+        raise TranslationsDamaged(
+            f"{file} is damaged ({reader.errorString()}); install Shoal again."
+        )
     return texts
 
 

@@ -193,7 +193,7 @@
     </message>
     <message>
         <source>A PEM file to trust besides the system's, such as your company's. Empty: none.</source>
-        <translation>Un fichier PEM de confiance en plus de ceux du système, comme celui de votre entreprise. Vide : aucun.</translation>
+        <translation>Un fichier PEM de confiance en plus de ceux du système, comme celui de votre entreprise. Vide : aucun.</translation>
     </message>
     <message>
         <source>A block of {model} takes {block_mb} MB, but the limits leave {room_mb} MB for blocks; allow more memory, or choose a smaller model.</source>
@@ -345,7 +345,7 @@
     </message>
     <message>
         <source>By pauses between steps; the driver's own limit, which slows down other programs, too, stays as it is.</source>
-        <translation>Par des pauses entre les étapes ; la limite propre du pilote, qui ralentit aussi les autres programmes, reste telle quelle.</translation>
+        <translation>Par des pauses entre les étapes ; la limite propre du pilote, qui ralentit aussi les autres programmes, reste telle quelle.</translation>
     </message>
     <message>
         <source>Cache</source>
@@ -1597,7 +1597,7 @@
     </message>
     <message>
         <source>Such as http://proxy:3128. Empty: as the system says. What goes between the swarm's computers passes no proxy.</source>
-        <translation>Par exemple http://proxy:3128. Vide : comme le dit le système. Ce qui passe entre les ordinateurs de l'essaim n'emprunte aucun proxy.</translation>
+        <translation>Par exemple http://proxy:3128. Vide : comme le dit le système. Ce qui passe entre les ordinateurs de l’essaim n’emprunte aucun proxy.</translation>
     </message>
     <message>
         <source>Summarize in one sentence: {text}, with a column's name in braces</source>

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QCoreApplication, QLocale, QObject
 
-from app.language import FOLDER, Translator, code_of, texts_in, texts_of
+from app.language import FOLDER, TranslationsDamaged, Translator, code_of, texts_in, texts_of
 from app.locales import LOCALES
 from app.settings import Language, Settings
 from app.words import (
@@ -125,10 +125,10 @@ def test_text_is_translated_whoever_asks_and_qts_own_is_left_to_qt(french: None)
 
 
 def test_damaged_or_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="install Shoal again"):
+    with pytest.raises(TranslationsDamaged, match="install Shoal again"):
         texts_in(tmp_path / "none.ts")
     (tmp_path / "de.ts").write_text("<TS><context><message>")
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(TranslationsDamaged, match="is damaged"):
         texts_in(tmp_path / "de.ts")
 
 
