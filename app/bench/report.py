@@ -20,6 +20,9 @@ class Stalls(BaseModel):
     """What of that the main thread itself computed; the rest it waited, for a core as a rule."""
     where: str
     """Our functions that it was in, the innermost first; empty: none of ours."""
+    busiest_ms: float
+    """The longest that it computed at a stretch, which no other program on the machine changes."""
+    busiest_where: str
     late: int
     """How often it was away longer than the target allows."""
     median_ms: float
@@ -97,11 +100,11 @@ def lines(report: Report) -> list[str]:
             f"({one.share:4.0%}, {verdict})"
         )
     for scene, stalls in report.stalls.items():
-        if stalls.where:
-            found.append(
-                f"  {scene}: away {stalls.longest_ms:.0f} ms, {stalls.busy_ms:.0f} of them "
-                f"computing, in {stalls.where}"
-            )
+        found.append(
+            f"  {scene}: away {stalls.longest_ms:.0f} ms at most, {stalls.busy_ms:.0f} of them "
+            f"computing{_in(stalls.where)}; computing {stalls.busiest_ms:.0f} ms at most"
+            f"{_in(stalls.busiest_where)}"
+        )
     found.append(
         f"  {report.messages:,} messages opened in {report.open_s:.2f} s; "
         f"{report.streamed_tokens:,} tokens streamed; {report.rows_done:,} of {report.rows:,} rows "
@@ -109,6 +112,10 @@ def lines(report: Report) -> list[str]:
     )
     memory = ", ".join(f"{scene} {size / 1e6:.0f}" for scene, size in report.rss_bytes.items())
     return [*found, f"  memory in MB: {memory}"]
+
+
+def _in(where: str) -> str:
+    return f" in {where.split(' < ')[0]}" if where else ""
 
 
 def _target(name: str, value: float, limit: float, unit: str) -> Target:

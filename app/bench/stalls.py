@@ -24,7 +24,7 @@ LOOK_EVERY_S = 0.005
 KEPT_FUNCTIONS = 4
 NOT_OURS = "app.bench"
 NEVER_AWAY = (0.0, 0.0, "")
-"""(ms, ms of computing, where) of the longest stall so far."""
+"""(ms, ms of computing, where) of the longest or the busiest stall so far."""
 
 
 class StallWatch(QObject):
@@ -42,13 +42,14 @@ class StallWatch(QObject):
         self._busy_s = 0.0
         self._seen: list[str] = []
         """Where the main thread was, each time it was looked at since the last beat."""
-        self._longest = NEVER_AWAY
+        self._longest = self._busiest = NEVER_AWAY
         self._late_ms: list[float] = []
         """How late each late beat was."""
 
     def begin(self) -> None:
         """Forget what was and watch from now on."""
-        self._longest, self._late_ms, self._seen = NEVER_AWAY, [], []
+        self._longest = self._busiest = NEVER_AWAY
+        self._late_ms, self._seen = [], []
         self._over.clear()
         self._begun_s = self._beat_s = time.monotonic()
         self._busy_s = time.thread_time()
@@ -69,6 +70,8 @@ class StallWatch(QObject):
             longest_ms=longest_ms,
             busy_ms=busy_ms,
             where=where,
+            busiest_ms=self._busiest[1],
+            busiest_where=self._busiest[2],
             late=sum(ms > STALL_LIMIT_MS for ms in self._late_ms),
             median_ms=statistics.median(self._late_ms) if self._late_ms else 0.0,
         )
@@ -76,9 +79,12 @@ class StallWatch(QObject):
     def _on_beat(self) -> None:
         now_s, busy_s = time.monotonic(), time.thread_time()
         stall_ms = (now_s - self._beat_s) * 1000 - BEAT_MS
-        if stall_ms > self._longest[0]:
+        busy_ms = (busy_s - self._busy_s) * 1000
+        if stall_ms > self._longest[0] or busy_ms > self._busiest[1]:
             where = Counter(self._seen).most_common(1)[0][0] if self._seen else ""
-            self._longest = (stall_ms, (busy_s - self._busy_s) * 1000, where)
+            this = stall_ms, busy_ms, where
+            self._longest = max(self._longest, this)
+            self._busiest = max(self._busiest, this, key=lambda one: one[1])
         if stall_ms > LATE_MS:
             self._late_ms.append(stall_ms)
         self._seen.clear()
