@@ -50,8 +50,8 @@ class Settling:
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits for the disk that no more rows should be asked."""
-        return len(self._finished) >= _MAX_UNCOMMITTED
+        """Whether the disk takes nothing, or so much waits for it, that no more should be asked."""
+        return bool(self.trouble) or len(self._finished) >= _MAX_UNCOMMITTED
 
     def add(self, work: Work, outcome: Outcome) -> None:
         """Commit an outcome soon."""
