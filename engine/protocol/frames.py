@@ -140,7 +140,8 @@ class Frame:
     @property
     def num_bytes(self) -> int:
         """Size on the wire."""
-        parents = sum(len(row.parents) for row in self.rows if not is_chain(row.parents))
+        trees = (row.parents for row in self.rows if row.parents)
+        parents = sum(len(tree) for tree in trees if not is_chain(tree))
         ids = len(self.ids) * id_bytes_of(self.ids)
         return HEADER_BYTES + len(self.rows) * ROW_BYTES + ids + parents + len(self.payload)
 

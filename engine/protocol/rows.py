@@ -42,6 +42,8 @@ _ROW_DTYPE = np.dtype(
     ]
 )
 ROW_BYTES = _ROW_DTYPE.itemsize
+_TREE = 1 << 15
+"""Flag on the wire: the row's draft is no chain, and its parents follow."""
 
 
 class RowFlags(IntFlag, boundary=STRICT):
@@ -57,8 +59,6 @@ class RowFlags(IntFlag, boundary=STRICT):
     OPEN = 8
     """The client leads: what follows the row goes to it alone, and it sends the next row. In TOKENS:
     so it is now."""
-    TREE = 16
-    """On the wire alone: the row's draft is no chain, and its parents follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ def pack_rows(rows: Sequence[Row]) -> tuple[bytes, bytes]:
     parents = bytearray()
     for index, row in enumerate(rows):
         flags, drafted = int(row.flags), len(row.parents)
-        if not is_chain(row.parents):
-            flags |= RowFlags.TREE
+        if drafted and not is_chain(row.parents):
+            flags |= _TREE
             parents += bytes(parent + 1 for parent in row.parents)
         table[index] = (
             row.session, row.position, row.count, row.attempt, flags, drafted, row.accepted, 0
@@ -131,12 +131,11 @@ def unpack_rows(table: bytes, packed_parents: bytes) -> tuple[Row, ...]:
         if drafted >= count:
             raise FrameCorrupt("The peer sent a frame with an empty row, or one that is all draft.")
         try:
-            flags = RowFlags(number)
+            flags = RowFlags(number & ~_TREE)
         except ValueError as error:
             raise FrameCorrupt("The peer sent a frame with unknown row flags.") from error
-        parents = _CHAIN[:drafted]
-        if RowFlags.TREE in flags:
-            flags &= ~RowFlags.TREE
+        parents = _CHAIN[:drafted] if drafted else ()
+        if number & _TREE:
             parents = tuple(parent - 1 for parent in packed_parents[at : at + drafted])
             at += drafted
             if len(parents) < drafted or is_chain(parents):
