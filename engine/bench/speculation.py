@@ -56,7 +56,7 @@ class Row(BaseModel):
     drafted_per_round: float
     up_bytes_per_round: float
     """Of one sequence: ids and parents of drafts. With a batch of one exact, with more the frames'
-    headers are in it, as far as rows do not share them."""
+    headers are in it, as far as rows do not share them; with `auto` all of the rows' frames."""
     down_bytes_per_round: float
     """The same of answers. Framing comes on top, per row 24 bytes and per frame 36."""
     round_ms: float
@@ -211,7 +211,8 @@ def row_of(
         acceptance=accepted / proposed if proposed else 0.0,
         tokens_per_round=tokens / max(1, rounds),
         drafted_per_round=proposed / max(1, rounds),
-        up_bytes_per_round=up - framing,
+        # Where the ring is closed in between, the client sends fewer rows than there are rounds.
+        up_bytes_per_round=up if drafts.draft == "auto" else up - framing,
         down_bytes_per_round=down - framing,
         round_ms=round_ms,
         compute_ms=compute_ms,

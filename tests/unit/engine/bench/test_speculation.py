@@ -77,6 +77,12 @@ def test_row_says_how_much_faster_and_what_a_round_costs() -> None:
     assert row.ids_equal
 
 
+def test_what_a_client_sends_that_leads_now_and_then_is_told_with_its_framing() -> None:
+    row = row_of("E5", "chat", Speculation("auto"), [plain(10.0)], [drafted(5.0)])
+    assert row.up_bytes_per_round == FRAMING + 10
+    assert row.down_bytes_per_round == 2
+
+
 def test_interval_of_a_median_holds_it_19_times_of_20() -> None:
     random_source = random.Random(1)
     for size in (6, 9, 20):
