@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from engine.core.errors import ConfigError
 from engine.localapi.running import Home
@@ -38,7 +38,8 @@ def engine_lock(home: Home) -> Iterator[None]:
                 f"{home.state_dir}); use it, stop it, or set SHOAL_HOME to another folder."
             ) from error
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # a full disk; the lock holds, and only its text is less helpful
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

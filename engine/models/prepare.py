@@ -230,6 +230,7 @@ def _ask(print_line: Callable[[dict[str, Any]], None], num_bytes: int) -> int:
 def _limits_to_json(limits: FetchLimits) -> dict[str, Any]:
     values = {field.name: getattr(limits, field.name) for field in dataclasses.fields(limits)}
     del values["take"]  # which is the child's own affair
+    del values["proxy"]  # in the environment: everybody can read a process's arguments
     return values
 
 

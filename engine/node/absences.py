@@ -17,36 +17,42 @@ class Absences:
     """Looks after stages whose link broke: who cannot be reached again, while others can, is gone.
 
     Args:
-        links: Tell what broke.
+        links: Tell what broke, and what works again.
         directory: Shall not show who is gone.
     """
 
     def __init__(self, links: Links, directory: Directory) -> None:
         self._links = links
         self._directory = directory
-        self._lost: asyncio.Queue[PeerId] = asyncio.Queue()
+        self._lost: asyncio.Queue[tuple[PeerId, float]] = asyncio.Queue()
+        """Whose link broke, and when it had announced itself last by then."""
         self._asked: set[PeerId] = set()
         links.on_lost(self._on_lost)
+        links.on_linked(directory.believe)
 
     async def watch(self) -> None:
         """Do so until cancelled."""
         async with asyncio.TaskGroup() as asking:
             while True:
-                asking.create_task(self._ask(await self._lost.get()))
+                asking.create_task(self._ask(*await self._lost.get()))
 
     def _on_lost(self, peer: PeerId, error: PeerError) -> None:
-        if peer not in self._asked and self._directory.snapshot().stage(peer) is not None:
+        announced_unix_s = self._directory.announced_unix_s(peer)
+        if announced_unix_s is not None and peer not in self._asked:
             self._asked.add(peer)
-            self._lost.put_nowait(peer)
+            self._lost.put_nowait((peer, announced_unix_s))
 
-    async def _ask(self, peer: PeerId) -> None:
+    async def _ask(self, peer: PeerId, announced_unix_s: float) -> None:
+        neighbours = self._links.neighbours
         try:
             await self._links.connect(peer)
         except PeerError as error:
-            if not self._links.neighbours.open_links():
+            if not neighbours.open_links():
                 return  # it may well be we who are gone
-            logger.info("…%s counts as gone until it announces itself: %s", short(peer), error)
-            self._directory.set_aside(peer)
+            if neighbours.of(peer).incoming is not None:
+                return  # it has come to us meanwhile
+            logger.info("…%s counts as gone until it speaks again: %s", short(peer), error)
+            self._directory.set_aside(peer, announced_unix_s)
         except Exception:
             logger.exception("a lost peer could not be asked")
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import runpy
@@ -16,8 +17,10 @@ from engine.core.errors import ConfigError
 from engine.core.model_spec import ModelSpec
 from engine.core.sentences import Sentence
 from engine.node.caps import GPU_BASE_BYTES, RAM_BASE_BYTES, room_bytes
+from engine.probes.gpu import GpuProbe
 from engine.profiler.gpus import Gpu, bare, gpus
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
+from engine.server.worker_process import worker_pids
 
 DTYPES = {"float32": Dtype.FLOAT32, "bfloat16": Dtype.BFLOAT16, "float16": Dtype.FLOAT16}
 MEMORY_SHARE = 0.6
@@ -33,7 +36,7 @@ class Compute:
     device: str
     dtype_name: Literal["float32", "bfloat16", "float16"]
     memory_bytes: int
-    """Free memory there now."""
+    """Memory there for us: what is free now, and what our own workers hold."""
     gpu_uuid: str | None = None
     """Which GPU it is; None: a CPU, or a part of a GPU."""
     room_bytes: int | None = None
@@ -97,7 +100,9 @@ class Compute:
 
 
 def choose(config: ModelConfig, limits: LimitsConfig = _NO_LIMITS) -> Compute:
-    """Resolve `auto` and look how much memory is free. Blocks for as long as a driver query takes.
+    """Resolve `auto` and look how much memory there is. Blocks for as long as a driver query takes.
+
+    What workers of this process hold counts as free: they end before others begin.
 
     Raises:
         ConfigError: CUDA was asked for and is not there.
@@ -112,13 +117,35 @@ def choose(config: ModelConfig, limits: LimitsConfig = _NO_LIMITS) -> Compute:
     if found is None or (config.device == "auto" and not _torch_has_cuda()):
         dtype = "float32" if config.dtype == "auto" else config.dtype
         room = room_bytes(limits.ram_bytes, RAM_BASE_BYTES)
-        return Compute("cpu", dtype, psutil.virtual_memory().available, room_bytes=room)
+        memory_bytes = psutil.virtual_memory().available + _held_bytes()
+        return Compute("cpu", dtype, memory_bytes, room_bytes=room)
     device, gpu = found
     dtype = "bfloat16" if config.dtype == "auto" else config.dtype
     # In a part of a GPU (MIG) the whole one's processes and memory are not ours to judge by.
     uuid = None if _is_partitioned() else gpu.uuid
     room = room_bytes(limits.gpu_memory_bytes, GPU_BASE_BYTES)
-    return Compute(device, dtype, gpu.memory_free_bytes, uuid, room)
+    memory_bytes = gpu.memory_free_bytes + (_held_gpu_bytes(uuid) if uuid else 0)
+    return Compute(device, dtype, memory_bytes, uuid, room)
+
+
+def _held_bytes() -> int:
+    """RAM that our workers hold and nobody else could have; files that they map are free anyway."""
+    held_bytes = 0
+    for pid in worker_pids():
+        with contextlib.suppress(psutil.Error):  # it has ended
+            memory = psutil.Process(pid).memory_info()
+            held_bytes += memory.rss - getattr(memory, "shared", 0)
+    return held_bytes
+
+
+def _held_gpu_bytes(uuid: str) -> int:
+    """Memory of a GPU that our processes hold; 0 where its driver knows them by other numbers."""
+    probe = GpuProbe(uuid)
+    try:
+        reading = probe.read(None)
+    finally:
+        probe.close()
+    return 0 if reading is None else reading.ours_bytes or 0
 
 
 def _gpu_at(device: str) -> tuple[str, Gpu] | None:

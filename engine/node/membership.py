@@ -78,6 +78,23 @@ class Serving:
     """Has chosen our blocks; None where the settings fix them, or there are none."""
     handler: StageHandler
 
+    def free_kv_tokens(self) -> int | None:
+        """KV room that is free along the way a request would take now; None: there is no way."""
+        route = self.client.route()
+        if route is None:
+            return None
+        snapshot = self.directory.snapshot()
+        stages = [stage for hop in route.hops if (stage := snapshot.stage(hop.peer)) is not None]
+        free, _ = self.handler.kv_tokens
+        # Our own announcement may be seconds old.
+        return min(
+            (
+                free.device if stage.peer == self.client.local_peer else stage.kv_free_tokens
+                for stage in stages
+            ),
+            default=None,
+        )
+
 
 class Membership:
     """One swarm (or solo, without an invite) and one model."""

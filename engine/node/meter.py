@@ -102,7 +102,10 @@ class Meter:
             EngineError: The database cannot be read.
         """
         await self.sample()
-        await self.write()
+        try:
+            await self.write()
+        except EngineError as error:  # what is kept can be seen though nothing more can be
+            _logger.warning("statistics could not be kept: %s", error)
         unix_s = self._clock.unix_s()
         return await self._database.read(lambda connection: store.read(connection, span, unix_s))
 

@@ -92,7 +92,8 @@ def save(file: Path, pause: Pause | None) -> None:
         else:
             write_whole(file, pause.model_dump_json().encode())
     except OSError as error:
+        what = "The pause" if pause is not None else "The end of the pause"
         raise ConfigError(
-            f"The pause cannot be kept in {file} ({error.strerror}); make room, or correct the "
-            "folder's permissions."
+            f"{what} cannot be kept in {file} ({error.strerror}), so a restart would forget it; make "
+            "room, or correct the folder's permissions."
         ) from error

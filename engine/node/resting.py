@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from engine.core.clock import Clock
+from engine.core.errors import ConfigError
 from engine.localapi.running import Home
 from engine.localapi.schema import EngineState, PauseRequest, PauseScope
 from engine.node import pauses
@@ -19,6 +20,7 @@ from engine.policy.yielding import Decision
 _logger = logging.getLogger(__name__)
 
 _DRAINED_CHECK_S = 0.2
+_KEEP_AGAIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,14 @@ class Resting:
         self._changing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._resuming: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        """Tries again to keep what the disk had no room for."""
+        self.notices: tuple[str, ...] = ()
+        """What the person should know of the pause."""
         self._leaving: asyncio.Task[None] | None = None
         """Leaves the swarm once the stage has drained."""
-        self._has_left = self.leaves
+        self.has_left = self.leaves
+        """We are in no swarm, because everything is paused."""
 
     def start(self) -> None:
         """Let a pause that an earlier engine has left end when it shall."""
@@ -80,8 +87,9 @@ class Resting:
         """Let nothing end any more."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._leaving is not None:
-            self._leaving.cancel()
+        for task in (self._leaving, self._keeping):
+            if task is not None:
+                task.cancel()
 
     def now(self) -> Rest | None:
         """Why the stage rests, or shall; None: it does not."""
@@ -109,19 +117,14 @@ class Resting:
         return self._pause is not None and self._pause.scope == "everything"
 
     async def pause(self, request: PauseRequest) -> None:
-        """Rest because the person says so; returns when the worker is gone, or drains.
-
-        Raises:
-            ConfigError: The pause cannot be kept.
-        """
+        """Rest because the person says so; returns when the worker is gone, or drains."""
         async with self._changing:  # what was asked last shall hold
-            pause = Pause.asked(request, self._clock.unix_s())
-            await asyncio.to_thread(pauses.save, self._home.pause_file, pause)
-            self._pause = pause
+            self._pause = Pause.asked(request, self._clock.unix_s())
+            await self._keep_pause()
             self._set_timer()
-            if self._has_left and not self.leaves:
+            if self.has_left and not self.leaves:
                 await self._come_back()  # the stage begins as paused
-            elif not self._has_left:
+            elif not self.has_left:
                 await self._rest_stage(finish_first=request.finish_first)
                 if self.leaves:
                     await self._leave()
@@ -134,10 +137,10 @@ class Resting:
         self._on_change()
 
     async def _end_pause(self) -> None:
-        await asyncio.to_thread(pauses.save, self._home.pause_file, None)
         self._pause = None
+        await self._keep_pause()
         self._set_timer()
-        if self._has_left:
+        if self.has_left:
             await self._come_back()
         elif self._decision.runs:
             await self._run_stage()
@@ -174,29 +177,52 @@ class Resting:
 
     async def _leave(self) -> None:
         """Leave the swarm, at once or when the stage has drained."""
-        stage = self._parts.stage()
-        if stage is not None and stage.phase is Phase.DRAINING:
-            self._leaving = asyncio.create_task(self._leave_drained(stage), name="leave")
-            return
-        self._has_left = True
-        await self._parts.leave()
+        if not self._drains():
+            self.has_left = True
+            await self._parts.leave()
+        elif self._leaving is None or self._leaving.done():
+            self._leaving = asyncio.create_task(self._leave_drained(), name="leave")
 
-    async def _leave_drained(self, stage: StageRunner) -> None:
-        while stage.phase is Phase.DRAINING:  # noqa: ASYNC110 - the stage has no event for that
+    async def _leave_drained(self) -> None:
+        """Leave when the stage has drained, or is gone, as after other settings or a failure."""
+        while self.leaves and not self.has_left:
             await asyncio.sleep(_DRAINED_CHECK_S)
-        async with self._changing:
-            if self.leaves and stage is self._parts.stage():
-                await self._leave()
+            async with self._changing:
+                if self.leaves and not self.has_left and not self._drains():
+                    await self._leave()
         self._on_change()
 
+    def _drains(self) -> bool:
+        stage = self._parts.stage()
+        return stage is not None and stage.phase is Phase.DRAINING
+
     async def _come_back(self) -> None:
-        self._has_left = False
+        self.has_left = False
         await self._parts.come_back()
 
     async def _run_stage(self) -> None:
         stage = self._parts.stage()
         if stage is not None:
             await stage.resume()
+
+    async def _keep_pause(self) -> None:
+        """Let the pause, or that there is none, outlast the engine; it holds without that too."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+        try:
+            await asyncio.to_thread(pauses.save, self._home.pause_file, self._pause)
+            self.notices = ()
+        except ConfigError as error:
+            _logger.warning("%s", error)
+            self.notices = (str(error),)
+            self._keeping = asyncio.create_task(self._keep_later(), name="keep-pause")
+
+    async def _keep_later(self) -> None:
+        await asyncio.sleep(_KEEP_AGAIN_S)
+        self._keeping = None
+        async with self._changing:
+            await self._keep_pause()
+        self._on_change()
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import logging.handlers
 import os
 import signal
-from pathlib import Path
-from typing import Any
 
 from engine.config import Config
 from engine.core.clock import SystemClock
@@ -39,6 +36,7 @@ from engine.node.compute import Compute
 from engine.node.fetching import fetch_limits
 from engine.node.household import Household
 from engine.node.local_stages import LocalStages
+from engine.node.logs import log_stray_error, log_to_file
 from engine.node.meter import Meter
 from engine.node.node import Node
 from engine.node.options import EngineOptions
@@ -51,9 +49,6 @@ from engine.swarm import invites
 from engine.swarm.invites import Invite
 
 logger = logging.getLogger(__name__)
-
-LOG_BYTES = 4 << 20
-LOG_FILES = 3
 
 
 async def run(options: EngineOptions) -> int:
@@ -70,7 +65,7 @@ async def run(options: EngineOptions) -> int:
         die_with_parent(options.parent_pid)
     home = options.home
     with engine_lock(home):
-        _log_to_file(home, debug=options.debug)
+        log_to_file(home, debug=options.debug)
         database = await Database.open(home.database_file, SystemClock())
         try:
             await _run(options, database)
@@ -94,8 +89,7 @@ async def _run(options: EngineOptions, database: Database) -> None:
         # Whoever has begun once has an identity.
         awaits_setup=options.awaits_setup and invite is None and not home.identity_file.exists(),
     )
-    if database.damaged is not None:
-        node.notices = (_damaged_text(database.damaged),)
+    node.notices = lambda: _notices(database)
     stages = LocalStages(home)
     chats = ChatRoutes(node, database, SystemClock())
     await chats.clean_up()
@@ -156,11 +150,15 @@ def _jobs(home: Home, database: Database, node: Node) -> Jobs:
     return Jobs(store, files, answerer, clock)
 
 
-def _damaged_text(kept: Path) -> str:
-    return (
-        f"The database with chats and batch jobs was damaged, so Shoal began a new one; the old "
-        f"file is kept as {kept}."
-    )
+def _notices(database: Database) -> tuple[str, ...]:
+    """What a person should know of the database: how it began, and whether it keeps anything."""
+    damaged = ""
+    if database.damaged is not None:
+        damaged = (
+            f"The database with chats and batch jobs was damaged, so Shoal began a new one; the "
+            f"old file is kept as {database.damaged}."
+        )
+    return tuple(filter(None, (damaged, database.trouble)))
 
 
 async def _until_ended(node: Node, stages: LocalStages) -> None:
@@ -170,7 +168,7 @@ async def _until_ended(node: Node, stages: LocalStages) -> None:
         WorkerFailed: One of the local stages has ended, and with it the model's middle or end.
     """
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_log_stray_error)
+    loop.set_exception_handler(log_stray_error)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, node.quit)
     ended = asyncio.create_task(node.ended.wait())
@@ -250,24 +248,13 @@ def _say_ready(options: EngineOptions, server: ApiServer) -> None:
     line = ready.model_dump_json() + "\n"
     for path in (options.home.running_file, options.ready_file):
         if path is not None:
-            write_whole(path, line.encode())
+            try:
+                write_whole(path, line.encode())
+            except OSError as error:
+                raise ConfigError(
+                    f"Shoal cannot write {path} ({error.strerror}), by which others find it; make "
+                    "room, or correct the folder's permissions."
+                ) from error
     if options.ready_fd is not None:
         with os.fdopen(options.ready_fd, "w", encoding="utf-8") as file:
             file.write(line)
-
-
-def _log_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Errors that no task awaits, such as hivemind's when someone hangs up: for the log alone."""
-    logger.error("%s", context["message"], exc_info=context.get("exception"))
-
-
-def _log_to_file(home: Home, *, debug: bool) -> None:
-    """Log to the home's file, rotated; never prompts, tokens or activations."""
-    home.log_file.parent.mkdir(parents=True, exist_ok=True)
-    handler = logging.handlers.RotatingFileHandler(
-        home.log_file, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
-    )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger("engine")
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG if debug else logging.INFO)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from tomlkit.items import Table
 
 from engine import config
 from engine.config import Config, Overrides, SettingInvalid
-from engine.core.errors import ConfigError, RequestError
+from engine.core.errors import ConfigError, DiskFull, RequestError
 from engine.core.whole_file import write_whole
 from engine.localapi.settings import Effect, Setting, Settings
 
@@ -63,11 +64,17 @@ class SettingsFile:
         """Replace the file.
 
         Raises:
+            DiskFull: There is no space; the old settings hold.
             ConfigError: It cannot be written.
         """
         try:
             write_whole(self._file.resolve(), text.encode(), 0o600)
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFull(
+                    f"The disk that holds {self._file} is full, so the settings stay as they were; "
+                    "free some space."
+                ) from error
             raise ConfigError(
                 f"The settings in {self._file} cannot be written ({error.strerror}); correct the "
                 "permissions of the file and its folder."

@@ -1,16 +1,11 @@
-"""Keeps this node's stage running while it is wanted: worker, crash back-off, announcements, moves.
-
-A move keeps a standby: the old blocks are served until the new ones are, and then for the sessions
-that began with them until those have gone elsewhere, so that no session breaks.
-"""
+"""Keeps this node's stage running while it is wanted: worker, crash back-off, announcements."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, TypeVar
 
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, StageRefused, WorkerFailed
@@ -19,7 +14,9 @@ from engine.core.sentences import Sentence
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.localapi.schema import Progress
 from engine.node.herald import Herald
+from engine.node.moves import IsCovered, Moves, Prepare
 from engine.node.shift import Shift
+from engine.node.tasks import end
 from engine.server.handler import StageHandler
 from engine.server.worker_process import LoadOrder
 
@@ -33,11 +30,6 @@ ANNOUNCE_CHANGES_S = 2.0
 """Changes of free room are announced at most this often."""
 ANNOUNCE_SPEED_S = 20.0
 """Changes of speed are."""
-COVER_LIMIT_S = 120.0
-"""How long new blocks wait, loaded, for others to take over the old ones."""
-COVER_CHECK_S = 1.0
-
-_T = TypeVar("_T")
 
 
 class Phase(Enum):
@@ -72,8 +64,7 @@ class StageRunner:
         """What was served before, until what replaced it is."""
         self._serving: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
-        self._moving: asyncio.Task[Any] | None = None
-        self._retiring: asyncio.Task[None] | None = None
+        self._moves = Moves(self, handler, clock)
         self._changing = asyncio.Lock()
         """Held while the worker is ended or another begins, by who wants that."""
         self._loaded = asyncio.Event()
@@ -133,10 +124,14 @@ class StageRunner:
         await self.herald.withdraw()
 
     async def _end_work(self) -> None:
-        await _end(self._moving)
-        await _end(self._retiring)
-        await _end(self._serving)
-        self._retiring = self._serving = None
+        await self._moves.end()
+        await end(self._serving)
+        self._serving = None
+
+    async def _cancel_drain(self) -> None:
+        if self._draining is not asyncio.current_task():
+            await end(self._draining)
+            self._draining = None
 
     # What others hear -----------------------------------------------------------------------
 
@@ -157,13 +152,7 @@ class StageRunner:
 
     # Moves ----------------------------------------------------------------------------------
 
-    async def move(
-        self,
-        prepare: Callable[[], Awaitable[LoadOrder]],
-        is_covered: Callable[[], Awaitable[bool]],
-        *,
-        standby: bool,
-    ) -> None:
+    async def move(self, prepare: Prepare, is_covered: IsCovered, *, standby: bool) -> None:
         """Serve other blocks, and the present ones until nobody needs them here.
 
         Args:
@@ -176,88 +165,26 @@ class StageRunner:
         """
         if self.phase is not Phase.ONLINE:
             raise EnginePaused("The stage stopped serving before it could move.")
-        if standby:
-            await self._as_move(self._bring_up(prepare, is_covered))
-            if self._retiring is not None:
-                await asyncio.wait({self._retiring})
-        else:
-            order = await self._as_move(self._give_up(prepare, is_covered))
-            await self._go_over(order)
+        await self._moves.move(prepare, is_covered, standby=standby)
 
-    async def _as_move(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do what a pause may end at any moment."""
-        moving = self._moving = asyncio.create_task(work, name="move")
-        try:
-            await asyncio.wait({moving})
-        finally:
-            await _end(moving)
-            self._moving = None
-        if moving.cancelled():
-            raise EnginePaused("The stage was paused, or began again, before it could move.")
-        result: _T = moving.result()
-        return result
-
-    async def _bring_up(
-        self,
-        prepare: Callable[[], Awaitable[LoadOrder]],
-        is_covered: Callable[[], Awaitable[bool]],
-    ) -> None:
-        order = await prepare()
-        shift = await Shift.start(self._handler, order, lambda done, total: None)
-        try:
-            await self._await_cover(shift, is_covered)
-        except BaseException:
-            await shift.stop()
-            raise
-        # Nothing is awaited from here on: who pauses finds the old blocks, or the new ones.
+    def lead_with(self, shift: Shift, order: LoadOrder) -> Shift | None:
+        """See `Movable`."""
         old, self._shift, self.order = self._shift, shift, order
         self._handler.lead_with(order)
         self.announce(StageState.ONLINE)
         self._on_change()
-        if old is not None:
-            self._retiring = asyncio.create_task(self._retire(old), name="retire")
+        return old
 
-    async def _await_cover(self, shift: Shift, is_covered: Callable[[], Awaitable[bool]]) -> None:
-        until_s = self._clock.monotonic_s() + COVER_LIMIT_S
-        while not await is_covered():
-            if self._clock.monotonic_s() > until_s:
-                raise self._needed()
-            await asyncio.wait({shift.serving}, timeout=COVER_CHECK_S)
-            if shift.serving.done():
-                break
-        if shift.serving.done():
-            await shift.serving  # raises what ended it
-
-    async def _retire(self, old: Shift) -> None:
-        """Serve the old blocks until everybody knows the new ones, and its sessions are gone."""
-        try:
-            await self.herald.is_heard()
-            await self._handler.retire(old.order)
-        finally:
-            await old.stop()
-
-    async def _give_up(
-        self,
-        prepare: Callable[[], Awaitable[LoadOrder]],
-        is_covered: Callable[[], Awaitable[bool]],
-    ) -> LoadOrder:
-        if not await is_covered():
-            raise self._needed()
-        order = await prepare()
-        if not await is_covered():  # that may have taken long
-            raise self._needed()
+    def drain_for(self, span: Span) -> None:
+        """See `Movable`."""
         self._set(
             Phase.DRAINING,
-            Sentence(
-                "Finishing running requests, then moving to blocks {span}.", span=str(order.span)
-            ),
+            Sentence("Finishing running requests, then moving to blocks {span}.", span=str(span)),
         )
-        self.announce(StageState.DRAINING, order.span)
-        await self._handler.drain()
-        return order
+        self.announce(StageState.DRAINING, span)
 
-    async def _go_over(self, order: LoadOrder) -> None:
-        """Load the other blocks in place of the present ones, or these again if that fails."""
+    async def load_instead(self, order: LoadOrder) -> None:
+        """See `Movable`."""
         async with self._changing:
             if self.phase is not Phase.DRAINING:
                 raise EnginePaused("The stage was paused, or began again, before it could move.")
@@ -272,13 +199,8 @@ class StageRunner:
                 f"{self.order.span}; the log says why."
             )
 
-    def _needed(self) -> StageRefused:
-        return StageRefused(
-            f"Blocks {self.order.span} are not given up, because nobody else serves all of them."
-        )
-
     async def _cancel_move(self) -> None:
-        await _end(self._moving)
+        await self._moves.cancel()
         if self.phase is Phase.DRAINING and self._draining is None:
             self._set(Phase.ONLINE, "")
 
@@ -306,8 +228,8 @@ class StageRunner:
                 crashes = 1 if lived_s > STEADY_S else crashes + 1
                 if crashes >= MAX_CRASHES:
                     await self._fail(
-                        f"The compute process ended {crashes} times in a row, so it is not started "
-                        "again; run `shoal doctor`, then resume."
+                        f"The compute process failed {crashes} times in a row, so it is not started "
+                        f"again; run `shoal doctor`, then resume. The last time: {error}"
                     )
                     return
             except Exception as error:
@@ -336,7 +258,7 @@ class StageRunner:
             await self._announce_while_serving()
         finally:
             self.progress = None
-            await _end(self._moving)
+            await self._moves.cancel()
             if self._shift is not None:
                 shift, self._shift = self._shift, None
                 await shift.stop()
@@ -382,17 +304,3 @@ class StageRunner:
         else:
             self._loaded.set()
         self._on_change()
-
-    async def _cancel_drain(self) -> None:
-        if self._draining is not asyncio.current_task():
-            await _end(self._draining)
-            self._draining = None
-
-
-async def _end(task: asyncio.Task[Any] | None) -> None:
-    """Cancel a task and wait; what it raises is not for us."""
-    if task is not None and task is not asyncio.current_task():
-        task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()

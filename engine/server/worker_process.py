@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed, error_class
@@ -34,6 +35,7 @@ from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
 
 logger = logging.getLogger(__name__)
 
+_MODULE = "engine.server.worker"
 _FOR_SESSIONS = frozenset({"open", "copy", "keep"})
 """Messages that are answered only when they fail, and then by the end of the sessions they name."""
 _ANSWERED = frozenset({"load", "forward"})
@@ -143,8 +145,7 @@ class WorkerProcess:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-m",
-                "engine.server.worker",
+                *("-m", _MODULE),
                 *(str(n) for n in (theirs.fileno(), regions.fd, order.region_bytes, os.getpid())),
                 pass_fds=(theirs.fileno(), regions.fd),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -327,7 +328,17 @@ class WorkerProcess:
         """How the process ended, as a sentence."""
         code = self._process.returncode
         how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-        return f"The compute process ended unexpectedly ({how}); it is started again."
+        return f"The compute process ended unexpectedly ({how}); try again."
+
+
+def worker_pids() -> tuple[int, ...]:
+    """The workers of this process that run now, those that still load too; blocks for a moment."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):  # it has ended
+            if _MODULE in child.cmdline():
+                found.append(child.pid)
+    return tuple(found)
 
 
 def _sampled(entry: Any) -> Sampled:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from engine.core.clock import Clock
+from engine.core.errors import DiskFull, StorageError
 from engine.storage.failures import as_engine_errors
 from engine.storage.migrations import MIGRATIONS, Migration
 from engine.storage.opening import connect, prepare
@@ -33,6 +34,8 @@ class Database:
         self.path = path
         self.damaged = damaged
         """Where an unreadable predecessor was put aside, which the person should learn."""
+        self.trouble = ""
+        """Why nothing can be kept now, which the person should learn too; empty while all is well."""
         with as_engine_errors(path):
             self._writing = connect(path)
             self._reading = connect(path, read_only=True)
@@ -73,7 +76,15 @@ class Database:
             StorageError, DatabaseDamaged: The file cannot be written.
         """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writer, self._run, self._writing, "IMMEDIATE", work)
+        try:
+            result = await loop.run_in_executor(
+                self._writer, self._run, self._writing, "IMMEDIATE", work
+            )
+        except (DiskFull, StorageError) as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
+        return result
 
     async def close(self) -> None:
         """Finish what has begun and close the file."""

@@ -75,10 +75,26 @@ class Directory:
         """Let `callback` have every snapshot that differs from the one before."""
         self._watchers.append(callback)
 
-    def set_aside(self, peer: PeerId) -> None:
-        """Leave out a stage that cannot be reached, until it announces itself anew."""
-        if (announcement := self._announcements.get(peer)) is not None:
-            self._set_aside[peer] = announcement.unix_s
+    def announced_unix_s(self, peer: PeerId) -> float | None:
+        """When a stage in the snapshot announced itself last; None: it is not there."""
+        if self._snapshot.stage(peer) is None:
+            return None
+        return self._announcements[peer].unix_s
+
+    def set_aside(self, peer: PeerId, announced_unix_s: float) -> None:
+        """Leave out a stage that cannot be reached, until it announces itself anew.
+
+        Args:
+            peer: Which.
+            announced_unix_s: When it announced itself last before it was lost. What it has said
+                since then is believed.
+        """
+        self._set_aside[peer] = announced_unix_s
+        self._swap()
+
+    def believe(self, peer: PeerId) -> None:
+        """Leave out a stage no more: it can be reached after all."""
+        if self._set_aside.pop(peer, None) is not None:
             self._swap()
 
     def start(self) -> None:

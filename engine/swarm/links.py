@@ -37,6 +37,7 @@ from engine.swarm.transport import ByteStream, Transport
 _logger = logging.getLogger(__name__)
 
 FrameHandler = Callable[[PeerId, Frame], None]
+LinkedHandler = Callable[[PeerId], None]
 LostHandler = Callable[[PeerId, PeerError], None]
 
 _RETRY_MIN_S = 0.5
@@ -54,6 +55,7 @@ class Links:
         self._clock = clock
         self._membership = membership
         self._handlers: dict[Kind, list[FrameHandler]] = {}
+        self._linked_handlers: list[LinkedHandler] = []
         self._lost_handlers: list[LostHandler] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._codec_work = CodecWork()
@@ -91,6 +93,10 @@ class Links:
         """
         for kind in kinds:
             self._handlers.setdefault(kind, []).append(handler)
+
+    def on_linked(self, handler: LinkedHandler) -> None:
+        """Let `handler` know of every stream, to or from a peer, that begins to work."""
+        self._linked_handlers.append(handler)
 
     def on_lost(self, handler: LostHandler) -> None:
         """Let `handler` know of every link that ended, and why."""
@@ -167,6 +173,7 @@ class Links:
                 self._clock,
             )
             neighbour.outgoing = link
+            link.settled.add_done_callback(lambda _: self._linked(peer) if link.is_up else None)
             task = asyncio.create_task(self._drive(peer, neighbour, link), name=f"link-{peer}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -224,6 +231,7 @@ class Links:
                 self._lose(peer, neighbour, replaced)
             neighbour.incoming = link
             neighbour.failures, neighbour.retry_at_s = 0, 0.0
+            self._linked(peer)
             await link.run(self._deliver)
         except Refused as refusal:
             self.gate.refused += 1
@@ -251,7 +259,11 @@ class Links:
         if not self._stopping:
             self._deliver(self.local_peer, frame)
 
-    # Endings
+    # Beginnings and endings
+
+    def _linked(self, peer: PeerId) -> None:
+        for handler in self._linked_handlers:
+            handler(peer)
 
     def _lose(self, peer: PeerId, neighbour: Neighbour, error: PeerError) -> None:
         """Give the link up, both directions, and tell; what still opens may go on."""

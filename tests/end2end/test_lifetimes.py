@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from engine.localapi.client import ApiFailed
-from tests.support.real_engine import RealEngine, eventually, gone, real_engine
+from tests.support.real_engine import RealEngine, eventually, gone, real_engine, sockets
 from tests.support.tiny_models import save_tiny
 
 pytestmark = pytest.mark.end2end
@@ -24,6 +24,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("tiny")
     save_tiny("llama", directory, max_position_embeddings=4096)
     return str(directory)
+
+
+SURVIVAL_S = 5.0
+"""Nothing of ours may be there for longer, however the engine ended."""
+PAUSE_S = 2.0
+"""The longest that a pause takes to give back what the stage held."""
+BASELINE_SLACK_BYTES = 16 << 20
+"""The agent's own memory breathes."""
 
 
 def kill(pid: int) -> None:
@@ -37,7 +45,23 @@ def test_killed_engine_leaves_no_process_behind(tiny: str, tmp_path: Path) -> No
         # Two engines, each with a worker and a libp2p daemon.
         assert len(family) >= 6
         kill(engine.process.pid)
-        assert gone(family, 30) == []
+        assert gone(family, SURVIVAL_S) == []
+
+
+def test_nothing_is_left_of_an_engine_that_has_quit(tiny: str, tmp_path: Path) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        family = engine.family()
+        ports = {port for _, port in sockets(engine)}
+        files = [Path(c.laddr) for p in family for c in p.net_connections("unix") if c.laddr]
+        assert ports
+        assert any("p2pd" in file.name for file in files)
+        engine.api.call("POST", "/shoal/v1/quit")
+        assert gone(family, SURVIVAL_S) == []
+        listening = {c.laddr.port for c in psutil.net_connections("tcp") if c.status == "LISTEN"}
+        assert not ports & listening
+        assert [file for file in files if file.exists()] == []
+        assert not engine.home.running_file.exists()
 
 
 def test_engine_whose_local_stage_was_killed_says_so_and_ends(tiny: str, tmp_path: Path) -> None:
@@ -119,12 +143,25 @@ def pause(engine: RealEngine, **fields: object) -> dict[str, object]:
     return engine.api.call("POST", "/shoal/v1/pause", fields)
 
 
+def held_bytes(processes: list[psutil.Process]) -> int:
+    """RAM that nobody else can have."""
+    return sum(process.memory_info().rss - process.memory_info().shared for process in processes)
+
+
 def test_pause_gives_the_memory_back_and_resume_serves_again(tiny: str, tmp_path: Path) -> None:
     with real_engine(tmp_path, "--model", tiny) as engine:
         worker_pid = engine.wait_state("idle")["worker_pid"]
         text = engine.complete("Hello")
-        status = pause(engine)
-        assert not psutil.pid_exists(worker_pid)
+        family = engine.family()
+        worker = next(process for process in family if process.pid == worker_pid)
+        baseline_bytes = held_bytes([process for process in family if process is not worker])
+        pausing = threading.Thread(target=pause, args=(engine,))
+        pausing.start()
+        assert gone([worker], PAUSE_S) == []
+        pausing.join()
+        assert held_bytes(engine.family()) < baseline_bytes + BASELINE_SLACK_BYTES
+        assert engine.family() == [process for process in family if process is not worker]
+        status = engine.status()
         assert (status["state"], status["worker_rss_bytes"], status["until"]) == ("paused", 0, None)
         assert status["reason"] == "Paused until you resume."
         with pytest.raises(ApiFailed, match="Paused until you resume"):

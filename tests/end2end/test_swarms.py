@@ -125,6 +125,25 @@ def test_node_whose_stage_is_paused_chats_through_others_and_stays_in_the_swarm(
         founder.wait_state("idle")
 
 
+def test_member_that_pauses_is_gone_from_the_swarm_and_is_taken_back(
+    founder: RealEngine, tiny: str, tmp_path: Path
+) -> None:
+    blocks = ("--model", tiny, "--blocks", "2:4", "--invite", invite_of(founder))
+    with real_engine(tmp_path, *blocks) as member:
+        for scope, processes_left in (("stage", 2), ("everything", 1)):
+            founder.wait(lambda status: len(status["plan"]) == 2)
+            worker = member.wait_state("idle", "serving")["worker_pid"]
+            member.api.call("POST", "/shoal/v1/pause", {"scope": scope})
+            assert not psutil.pid_exists(worker)
+            founder.wait(lambda status: not status["can_chat"], timeout_s=15)
+            # libp2p stays where the stage alone is paused: this member still uses the swarm.
+            assert len(member.family()) == processes_left
+            with pytest.raises(ApiFailed, match="Nobody serves blocks 2–3"):
+                founder.complete("Hello")
+            member.api.call("POST", "/shoal/v1/resume")
+        founder.wait(lambda status: len(status["plan"]) == 2)
+
+
 async def test_answer_outlives_a_killed_engine_and_the_clients_own_network_process(
     founder: RealEngine, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def test_person_pauses_resumes_chats_and_quits_from_the_tray(
     app.choose("q")
     assert app.wait_for_end() == 0
     wait_until(lambda: not alive(engine), 5, "the end of the engine")
+    assert find_running(app.home) is None
 
 
 def test_each_kind_of_pause_is_one_choice_in_the_tray(start_app: StartApp) -> None:

@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
-from engine.localapi.client import ApiFailed
-from tests.support.real_engine import RealEngine, real_engine
+from engine.localapi.client import ApiFailed, EventLines
+from tests.support.real_engine import RealEngine, real_engine, sockets
 from tests.support.tiny_models import save_tiny
 
 pytestmark = pytest.mark.end2end
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.end2end
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("tiny")
-    save_tiny("llama", directory, max_position_embeddings=512)
+    save_tiny("llama", directory, max_position_embeddings=4096)
     return str(directory)
 
 
@@ -81,6 +82,7 @@ def test_everything_paused_means_no_process_but_the_engine(tiny: str, tmp_path: 
         assert (status["state"], status["paused"]) == ("paused", "everything")
         assert status["until"] is not None
         assert len(engine.family()) == 1  # neither libp2p nor a worker
+        assert {port for _, port in sockets(engine)} == {urlsplit(engine.url).port}
         with pytest.raises(ApiFailed, match="Everything is paused"):
             engine.complete("Hello")
         with pytest.raises(ApiFailed, match="Everything is paused"):
@@ -92,3 +94,28 @@ def test_everything_paused_means_no_process_but_the_engine(tiny: str, tmp_path: 
         assert engine.wait(lambda s: s["model"] is not None)["state"] == "paused"
         assert resume(engine)["paused"] is None
         engine.wait_state("idle")
+
+
+def answering(engine: RealEngine) -> EventLines:
+    """An answer that has begun, and is long."""
+    body = {"prompt": "Hello", "max_tokens": 3500, "temperature": 1.5, "stream": True, "seed": 1}
+    events = engine.api.stream("POST", "/v1/completions", body)
+    next(iter(events))
+    return events
+
+
+def test_everything_is_paused_and_comes_back_though_settings_changed_while_it_drained(
+    tiny: str, tmp_path: Path
+) -> None:
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        engine.wait_state("idle")
+        with answering(engine):
+            assert pause(engine, scope="everything", finish_first=True)["state"] == "draining"
+            engine.api.call(
+                "PATCH", "/shoal/v1/settings", {"values": {"stage.kv_budget_bytes": 64 << 20}}
+            )
+        engine.wait(lambda _: len(engine.family()) == 1, timeout_s=30)
+        assert engine.status()["paused"] == "everything"
+        resume(engine)
+        engine.wait_state("idle")
+        assert engine.complete("Hello")["choices"]

@@ -61,6 +61,15 @@ class RealEngine:
         return [engine, *engine.children(recursive=True)]
 
 
+def sockets(engine: RealEngine) -> set[tuple[str, int]]:
+    """Addresses and ports of all sockets of the engine and its children, whether they listen or not."""
+    return {
+        (connection.laddr.ip, connection.laddr.port)
+        for process in engine.family()
+        for connection in process.net_connections("inet")
+    }
+
+
 def eventually(read: Callable[[], Any], wanted: Callable[[Any], bool], timeout_s: float) -> Any:
     """Read until the value is as wanted; an assertion error shows the last one."""
     until = time.monotonic() + timeout_s

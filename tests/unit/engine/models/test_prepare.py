@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from engine.core.plans import Span
 from engine.localapi.schema import Progress
 from engine.models.prepare import prepare
 from engine.models.sources import resolve
+from engine.models.storage import FetchLimits
 from tests.support.tiny_models import save_tiny
 
 
@@ -74,6 +76,31 @@ def test_child_dies_with_its_parent(tmp_path: Path) -> None:
         while _alive(child) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not _alive(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at")
+async def test_password_of_a_proxy_is_nowhere_in_the_arguments(tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    models_dir = tmp_path / "models"
+    models_dir.mkdir()
+    limits = FetchLimits(proxy="http://me:secret@proxy:3128")
+    with FileLock(models_dir / ".starter.lock"):  # so that the child waits
+        preparing = asyncio.create_task(
+            prepare("starter", models_dir, "float32", None, lambda _: None, limits=limits)
+        )
+        try:
+            child = await asyncio.to_thread(_wait_for_child, os.getpid())
+            async with asyncio.timeout(30):
+                while not (arguments := Path(f"/proc/{child}/cmdline").read_bytes()).count(
+                    b"prepare"
+                ):
+                    await asyncio.sleep(0.05)  # not begun yet
+        finally:
+            preparing.cancel()
+            await asyncio.wait({preparing})
+    assert b"secret" not in arguments
+    assert b"limits" in arguments
 
 
 def _wait_for_child(parent: int) -> int:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
 
+import pynvml
 import pytest
 
 from engine.config import ModelConfig, StageConfig
@@ -100,3 +102,25 @@ def test_choosing_loads_no_torch_even_beside_a_gpu():
     import torch
 
     assert done.stdout.strip() == ("cuda" if torch.version.cuda else "cpu")
+
+
+def test_memory_of_a_gpu_that_our_own_processes_hold_counts(monkeypatch):
+    monkeypatch.setattr(compute, "gpus", lambda: GPUS)  # of the first one 10 GiB are free
+    held = {os.getpid(): 3 * GIB, 1: 2 * GIB}
+
+    def processes(handle):
+        return [SimpleNamespace(pid=pid, usedGpuMemory=held[pid]) for pid in held]
+
+    driver = {
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: uuid,
+        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(free=10 * GIB),
+        "nvmlDeviceGetComputeRunningProcesses": processes,
+        "nvmlDeviceGetGraphicsRunningProcesses": lambda handle: [],
+        "nvmlDeviceGetProcessUtilization": lambda handle, since_us: [],
+        "nvmlDeviceGetTemperature": lambda handle, sensor: 60,
+    }
+    for name, function in driver.items():
+        monkeypatch.setattr(pynvml, name, function)
+    assert compute.choose(ModelConfig(device="cuda:0")).memory_bytes == 13 * GIB

@@ -11,15 +11,15 @@ import pytest
 from engine.config import Config, StageConfig
 from engine.core.clock import SystemClock
 from engine.localapi.running import Home
-from engine.node import node as node_module
+from engine.node import leases
 from engine.node.compute import Compute
 from engine.node.node import Node
 
 
 @pytest.fixture
 async def leased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
-    monkeypatch.setattr(node_module, "FIRST_LEASE_S", 0.2)
-    monkeypatch.setattr(node_module, "LEASE_GRACE_S", 0.1)
+    monkeypatch.setattr(leases, "FIRST_S", 0.2)
+    monkeypatch.setattr(leases, "GRACE_S", 0.1)
     node = Node(
         Home.under(tmp_path),
         Config(stage=StageConfig(enabled=False)),

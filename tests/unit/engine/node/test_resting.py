@@ -9,6 +9,7 @@ from engine.core.clock import SystemClock
 from engine.localapi.running import Home
 from engine.localapi.schema import PauseRequest
 from engine.node import pauses
+from engine.node import resting as resting_module
 from engine.node.resting import Parts, Resting
 
 
@@ -42,4 +43,36 @@ async def test_pause_with_an_end_ends(tmp_path):
     async with asyncio.timeout(10):
         while resting.reason:
             await asyncio.sleep(0.02)
+    resting.close()
+
+
+async def test_pause_that_cannot_be_kept_holds_and_is_told_and_kept_once_it_can_be(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(resting_module, "_KEEP_AGAIN_S", 0.05)
+    home = Home.under(tmp_path)
+    resting = Resting(home, SystemClock(), PARTS, lambda: None)
+    home.pause_file.mkdir(parents=True)  # so that no file can be put there
+    await resting.pause(PauseRequest())
+    assert resting.reason == "Paused until you resume."
+    (notice,) = resting.notices
+    assert notice.startswith("The pause cannot be kept in ")
+    assert "a restart would forget it" in notice
+    home.pause_file.rmdir()
+    async with asyncio.timeout(10):
+        while resting.notices:
+            await asyncio.sleep(0.02)
+    assert pauses.load(home.pause_file, 0.0) is not None
+    resting.close()
+
+
+async def test_pause_ends_though_that_cannot_be_kept(tmp_path):
+    home = Home.under(tmp_path)
+    resting = Resting(home, SystemClock(), PARTS, lambda: None)
+    await resting.pause(PauseRequest())
+    home.pause_file.unlink()
+    (home.pause_file / "in the way").mkdir(parents=True)
+    await resting.resume()
+    assert resting.reason == ""
+    assert resting.notices[0].startswith("The end of the pause cannot be kept in ")
     resting.close()
