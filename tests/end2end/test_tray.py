@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.end2end
 
 REPOSITORY = Path(__file__).parents[2]
 FAKE_ENGINE = f"{sys.executable} -m tests.support.fake_engine"
-TRAY_LIMIT_S = 2.0
 MEMORY_LIMIT_BYTES = 150_000_000
 START_LIMIT_S = 15.0
 REAL_START_LIMIT_S = 120.0
@@ -126,7 +124,7 @@ def test_each_kind_of_pause_is_one_choice_in_the_tray(start_app: StartApp) -> No
     app.wait_for_state("paused", limit_s=10)
 
 
-def test_icon_is_there_quickly_and_the_app_stays_small(start_app: StartApp) -> None:
+def test_app_stays_small_and_its_icon_comes_back_with_it(start_app: StartApp) -> None:
     app = start_app(is_read=False)
     app.wait_for_state("idle")
     wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the connection")
@@ -140,10 +138,8 @@ def test_icon_is_there_quickly_and_the_app_stays_small(start_app: StartApp) -> N
 
     app.process.terminate()
     assert app.wait_for_end() == 0
-    started_s = time.monotonic()  # warm now: what the first start read from disk is in memory
     app.start_again()
-    app.screen.tray.wait_for_icon(10)
-    assert time.monotonic() - started_s < TRAY_LIMIT_S
+    app.screen.tray.wait_for_icon(10)  # how soon is what `shoal bench desktop` measures
 
 
 @pytest.mark.parametrize("engine_command", ENGINES)
