@@ -116,6 +116,14 @@ class Desktop:
     def wait_for_window(self, title: str, limit_s: float = 8.0) -> str:
         return wait_until(lambda: self.windows(title), limit_s, f"a window {title!r}")[0]
 
+    def wait_for_keyboard(self, title: str, limit_s: float = 20.0) -> None:
+        """Wait until what is typed goes to a window whose title contains `title`."""
+
+        def has_it() -> bool:
+            return title in self._run("xdotool", "getactivewindow", "getwindowname").stdout
+
+        wait_until(has_it, limit_s, f"the keyboard in a window {title!r}")
+
     def menu_is_open(self) -> bool:
         """Whether a pop-up of some height is on the screen."""
         for window in self._run(
