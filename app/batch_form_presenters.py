@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.batch_state import Batches
-from app.words import Tr, counted, number
+from app.words import Tr, counted, in_words, number
 from engine.localapi.jobs import JobPreview, JobProblem, PreviewRow
 
 MAX_PROMPT_CHARS = 400
@@ -115,10 +115,11 @@ def _prompt(body: dict[str, Any]) -> str:
 
 def problem_words(problem: JobProblem, tr: Tr) -> str:
     """Where and what: `Line 12, column name: it is empty.`."""
+    text = in_words(problem.said, problem.message, tr)
     if problem.line is None:
-        return problem.message
+        return text
     if problem.column is None:
-        return tr("Line {line}: {text}").format(line=problem.line, text=problem.message)
+        return tr("Line {line}: {text}").format(line=problem.line, text=text)
     return tr("Line {line}, column {column}: {text}").format(
-        line=problem.line, column=problem.column, text=problem.message
+        line=problem.line, column=problem.column, text=text
     )

@@ -216,6 +216,10 @@
         <translation>Eine Nachricht nimmt höchstens {n} Dateien.</translation>
     </message>
     <message>
+        <source>A quote (") is opened here and never closed; close it, or double it if it is text.</source>
+        <translation>Hier wird ein Anführungszeichen (") geöffnet und nie geschlossen; schließe es, oder verdopple es, wenn es zum Text gehört.</translation>
+    </message>
+    <message>
         <source>A swarm runs the model that it was founded with; leave it to choose another.</source>
         <translation>Ein Schwarm läuft mit dem Modell, mit dem er gegründet wurde; verlasse ihn, um ein anderes zu wählen.</translation>
     </message>
@@ -1636,6 +1640,10 @@
         <translation>Temperatur</translation>
     </message>
     <message>
+        <source>Text follows a closing quote ("); double each quote that is part of the text.</source>
+        <translation>Nach einem schließenden Anführungszeichen (") folgt Text; verdopple jedes, das zum Text gehört.</translation>
+    </message>
+    <message>
         <source>Text, one prompt on each line</source>
         <translation>Text, ein Prompt je Zeile</translation>
     </message>
@@ -1748,6 +1756,10 @@
         <translation>Die schnellste Pipeline aller {nodes} Knoten ist {percent} % schneller als die jetzige.</translation>
     </message>
     <message>
+        <source>The first line names the column {column} twice; give each column its own name.</source>
+        <translation>Die erste Zeile nennt die Spalte {column} zweimal; gib jeder Spalte ihren eigenen Namen.</translation>
+    </message>
+    <message>
         <source>The first row, as it will be asked.|The first {n} rows, as they will be asked.</source>
         <translation>Die erste Zeile, so wie sie an das Modell geht.|Die ersten {n} Zeilen, so wie sie an das Modell gehen.</translation>
     </message>
@@ -1756,12 +1768,44 @@
         <translation>Die ersten Zeilen</translation>
     </message>
     <message>
+        <source>The input has more than {n} rows; split it into several.</source>
+        <translation>Die Eingabe hat mehr als {n} Zeilen; teile sie in mehrere auf.</translation>
+    </message>
+    <message>
+        <source>The input has no rows; write one prompt or request on each line.</source>
+        <translation>Die Eingabe hat keine Zeilen; schreib in jede Zeile einen Prompt oder eine Anfrage.</translation>
+    </message>
+    <message>
+        <source>The input is not text (it holds bytes that no text has); save it as JSONL, CSV or plain text first.</source>
+        <translation>Die Eingabe ist kein Text (sie enthält Bytes, die kein Text hat); speichere sie zuerst als JSONL, CSV oder reinen Text.</translation>
+    </message>
+    <message>
         <source>The least served block becomes {percent}% faster by one move.</source>
         <translation>Der am schlechtesten versorgte Block wird durch einen Wechsel um {percent} % schneller.</translation>
     </message>
     <message>
         <source>The least served block becomes {percent}% faster by {moves} moves.</source>
         <translation>Der am schlechtesten versorgte Block wird durch {moves} Wechsel um {percent} % schneller.</translation>
+    </message>
+    <message>
+        <source>The line has no request: give it a body with messages, or give a template for its other fields.</source>
+        <translation>Die Zeile enthält keine Anfrage: Gib ihr ein body mit messages, oder gib eine Vorlage für ihre anderen Felder an.</translation>
+    </message>
+    <message>
+        <source>The line holds bytes that are not text in this file's encoding; save it as UTF-8.</source>
+        <translation>Die Zeile enthält Bytes, die in der Kodierung dieser Datei kein Text sind; speichere sie als UTF-8.</translation>
+    </message>
+    <message>
+        <source>The line is longer than {n} million characters; split it, or leave it out.</source>
+        <translation>Die Zeile ist länger als {n} Millionen Zeichen; teile sie auf, oder lass sie weg.</translation>
+    </message>
+    <message>
+        <source>The line is not valid JSON: {reason} at character {place}.</source>
+        <translation>Die Zeile ist kein gültiges JSON: {reason} bei Zeichen {place}.</translation>
+    </message>
+    <message>
+        <source>The line must be a JSON object, {{…}}, or a prompt in quotes: "…".</source>
+        <translation>Die Zeile muss ein JSON-Objekt sein, {{…}}, oder ein Prompt in Anführungszeichen: "…".</translation>
     </message>
     <message>
         <source>The list of models comes when the engine is ready.</source>
@@ -1808,6 +1852,22 @@
         <translation>Die Pipeline jetzt</translation>
     </message>
     <message>
+        <source>The prompt is empty; fill in the row, or leave it out.</source>
+        <translation>Der Prompt ist leer; fülle die Zeile aus, oder lass sie weg.</translation>
+    </message>
+    <message>
+        <source>The row has no value for {column} of the template; add it, or leave the row out.</source>
+        <translation>Die Zeile hat keinen Wert für {column} der Vorlage; ergänze ihn, oder lass die Zeile weg.</translation>
+    </message>
+    <message>
+        <source>The row has no {column}; add one, or give a template.</source>
+        <translation>Die Zeile hat kein {column}; ergänze eines, oder gib eine Vorlage an.</translation>
+    </message>
+    <message>
+        <source>The row has {values} values, but the first line names {columns} columns; put quotes around a value that holds the delimiter, or fill in what is missing.</source>
+        <translation>Die Zeile hat {values} Werte, aber die erste Zeile nennt {columns} Spalten; setze einen Wert, der das Trennzeichen enthält, in Anführungszeichen, oder ergänze, was fehlt.</translation>
+    </message>
+    <message>
         <source>The settings</source>
         <translation>Die Einstellungen</translation>
     </message>
@@ -1822,6 +1882,18 @@
     <message>
         <source>The system and versions</source>
         <translation>Das System und die Versionen</translation>
+    </message>
+    <message>
+        <source>The table is empty; its first line must name the columns.</source>
+        <translation>Die Tabelle ist leer; ihre erste Zeile muss die Spalten nennen.</translation>
+    </message>
+    <message>
+        <source>The template asks for {asked}, but no column has this name; write one of those that there are: {columns}.</source>
+        <translation>Die Vorlage fragt nach {asked}, aber keine Spalte heißt so; schreib eine von denen, die es gibt: {columns}.</translation>
+    </message>
+    <message>
+        <source>The template asks for {asked}, but no column has this name; write {column} if you mean that column.</source>
+        <translation>Die Vorlage fragt nach {asked}, aber keine Spalte heißt so; schreib {column}, wenn du diese Spalte meinst.</translation>
     </message>
     <message>
         <source>The token is the key to this engine: give it to no one, and to no website.</source>
@@ -2210,6 +2282,10 @@
     <message>
         <source>context of {n} tokens</source>
         <translation>Kontext von {n} Token</translation>
+    </message>
+    <message>
+        <source>custom_id {name} was used in line {line} already; give each row its own.</source>
+        <translation>custom_id {name} kam schon in Zeile {line} vor; gib jeder Zeile ihre eigene.</translation>
     </message>
     <message>
         <source>dark</source>

@@ -216,6 +216,10 @@
         <translation>Un message accepte au plus {n} fichiers.</translation>
     </message>
     <message>
+        <source>A quote (") is opened here and never closed; close it, or double it if it is text.</source>
+        <translation>Un guillemet (") est ouvert ici et jamais fermé ; fermez-le, ou doublez-le s’il fait partie du texte.</translation>
+    </message>
+    <message>
         <source>A swarm runs the model that it was founded with; leave it to choose another.</source>
         <translation>Un essaim utilise le modèle avec lequel il a été fondé ; quittez-le pour en choisir un autre.</translation>
     </message>
@@ -1636,6 +1640,10 @@
         <translation>Température</translation>
     </message>
     <message>
+        <source>Text follows a closing quote ("); double each quote that is part of the text.</source>
+        <translation>Du texte suit un guillemet fermant (") ; doublez chaque guillemet qui fait partie du texte.</translation>
+    </message>
+    <message>
         <source>Text, one prompt on each line</source>
         <translation>Texte, un prompt par ligne</translation>
     </message>
@@ -1748,6 +1756,10 @@
         <translation>Le pipeline le plus rapide des {nodes} nœuds est {percent} % plus rapide que l’actuel.</translation>
     </message>
     <message>
+        <source>The first line names the column {column} twice; give each column its own name.</source>
+        <translation>La première ligne nomme deux fois la colonne {column} ; donnez à chaque colonne son propre nom.</translation>
+    </message>
+    <message>
         <source>The first row, as it will be asked.|The first {n} rows, as they will be asked.</source>
         <translation>La première ligne, telle qu’elle ira au modèle.|Les {n} premières lignes, telles qu’elles iront au modèle.</translation>
     </message>
@@ -1756,12 +1768,44 @@
         <translation>Les premières lignes</translation>
     </message>
     <message>
+        <source>The input has more than {n} rows; split it into several.</source>
+        <translation>L’entrée a plus de {n} lignes ; divisez-la en plusieurs.</translation>
+    </message>
+    <message>
+        <source>The input has no rows; write one prompt or request on each line.</source>
+        <translation>L’entrée n’a aucune ligne ; écrivez un prompt ou une requête par ligne.</translation>
+    </message>
+    <message>
+        <source>The input is not text (it holds bytes that no text has); save it as JSONL, CSV or plain text first.</source>
+        <translation>L’entrée n’est pas du texte (elle contient des octets qu’aucun texte n’a) ; enregistrez-la d’abord en JSONL, CSV ou texte brut.</translation>
+    </message>
+    <message>
         <source>The least served block becomes {percent}% faster by one move.</source>
         <translation>Le bloc le moins servi gagne {percent} % de vitesse en un déplacement.</translation>
     </message>
     <message>
         <source>The least served block becomes {percent}% faster by {moves} moves.</source>
         <translation>Le bloc le moins servi gagne {percent} % de vitesse en {moves} déplacements.</translation>
+    </message>
+    <message>
+        <source>The line has no request: give it a body with messages, or give a template for its other fields.</source>
+        <translation>La ligne ne contient pas de requête : donnez-lui un body avec messages, ou un modèle de prompt pour ses autres champs.</translation>
+    </message>
+    <message>
+        <source>The line holds bytes that are not text in this file's encoding; save it as UTF-8.</source>
+        <translation>La ligne contient des octets qui ne sont pas du texte dans l’encodage de ce fichier ; enregistrez-le en UTF-8.</translation>
+    </message>
+    <message>
+        <source>The line is longer than {n} million characters; split it, or leave it out.</source>
+        <translation>La ligne dépasse {n} millions de caractères ; divisez-la, ou laissez-la de côté.</translation>
+    </message>
+    <message>
+        <source>The line is not valid JSON: {reason} at character {place}.</source>
+        <translation>La ligne n’est pas du JSON valide : {reason} au caractère {place}.</translation>
+    </message>
+    <message>
+        <source>The line must be a JSON object, {{…}}, or a prompt in quotes: "…".</source>
+        <translation>La ligne doit être un objet JSON, {{…}}, ou un prompt entre guillemets : "…".</translation>
     </message>
     <message>
         <source>The list of models comes when the engine is ready.</source>
@@ -1808,6 +1852,22 @@
         <translation>Le pipeline en ce moment</translation>
     </message>
     <message>
+        <source>The prompt is empty; fill in the row, or leave it out.</source>
+        <translation>Le prompt est vide ; remplissez la ligne, ou laissez-la de côté.</translation>
+    </message>
+    <message>
+        <source>The row has no value for {column} of the template; add it, or leave the row out.</source>
+        <translation>La ligne n’a pas de valeur pour {column} du prompt ; ajoutez-la, ou laissez la ligne de côté.</translation>
+    </message>
+    <message>
+        <source>The row has no {column}; add one, or give a template.</source>
+        <translation>La ligne n’a pas de {column} ; ajoutez-en un, ou écrivez un prompt avec des colonnes.</translation>
+    </message>
+    <message>
+        <source>The row has {values} values, but the first line names {columns} columns; put quotes around a value that holds the delimiter, or fill in what is missing.</source>
+        <translation>La ligne a {values} valeurs, mais la première ligne nomme {columns} colonnes ; mettez entre guillemets une valeur qui contient le séparateur, ou complétez ce qui manque.</translation>
+    </message>
+    <message>
         <source>The settings</source>
         <translation>Les réglages</translation>
     </message>
@@ -1822,6 +1882,18 @@
     <message>
         <source>The system and versions</source>
         <translation>Le système et les versions</translation>
+    </message>
+    <message>
+        <source>The table is empty; its first line must name the columns.</source>
+        <translation>Le tableau est vide ; sa première ligne doit nommer les colonnes.</translation>
+    </message>
+    <message>
+        <source>The template asks for {asked}, but no column has this name; write one of those that there are: {columns}.</source>
+        <translation>Le prompt demande {asked}, mais aucune colonne ne porte ce nom ; écrivez l’une de celles qui existent : {columns}.</translation>
+    </message>
+    <message>
+        <source>The template asks for {asked}, but no column has this name; write {column} if you mean that column.</source>
+        <translation>Le prompt demande {asked}, mais aucune colonne ne porte ce nom ; écrivez {column} si vous pensez à cette colonne.</translation>
     </message>
     <message>
         <source>The token is the key to this engine: give it to no one, and to no website.</source>
@@ -2210,6 +2282,10 @@
     <message>
         <source>context of {n} tokens</source>
         <translation>contexte de {n} tokens</translation>
+    </message>
+    <message>
+        <source>custom_id {name} was used in line {line} already; give each row its own.</source>
+        <translation>custom_id {name} a déjà servi à la ligne {line} ; donnez à chaque ligne le sien.</translation>
     </message>
     <message>
         <source>dark</source>

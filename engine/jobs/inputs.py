@@ -96,7 +96,7 @@ class Inputs:
         except InputUnusable as error:
             if error.param != "template":
                 raise
-            problem = JobProblem(column=error.param, message=str(error))
+            problem = JobProblem.of(error.args[0], column=error.param)
         # The person is still writing it, and wants to see what there is to write about.
         seen = await self._first_rows(spec.model_copy(update={"template": ""}), request.rows)
         rows = tuple(PreviewRow(line=row.line, values=row.values) for row in seen.rows)

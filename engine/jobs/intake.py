@@ -12,6 +12,7 @@ from typing import Final
 
 from engine.core.clock import Clock
 from engine.core.errors import EngineError
+from engine.core.sentences import Sentence
 from engine.jobs.claims import Claims
 from engine.jobs.problems import InputUnusable
 from engine.jobs.reading import InputReader, InputRow
@@ -63,7 +64,7 @@ async def take_in(job: Job, path: Path, store: JobStore, check: Check, clock: Cl
     try:
         job = await _read(job, path, store, check)
     except InputUnusable as error:
-        problem = JobProblem(column=error.param, message=str(error))
+        problem = JobProblem.of(error.args[0], column=error.param)
         return await store.change(
             job.key,
             state=JobState.FAILED,
@@ -99,10 +100,15 @@ async def _read(job: Job, path: Path, store: JobStore, check: Check) -> Job:
             number += len(chunk)
             if number > job.spec.max_rows:
                 raise InputUnusable(
-                    f"The input has more than {job.spec.max_rows} rows; split it into several."
+                    Sentence(
+                        "The input has more than {n} rows; split it into several.",
+                        n=job.spec.max_rows,
+                    )
                 )
     if not number:
-        raise InputUnusable("The input has no rows; write one prompt or request on each line.")
+        raise InputUnusable(
+            Sentence("The input has no rows; write one prompt or request on each line.")
+        )
     return job
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from engine.core.errors import RequestError
+from engine.core.sentences import Sentence
 from engine.localapi.jobs import JobProblem
 
 _SHOWN_COLUMNS = 12
@@ -31,15 +32,24 @@ class RowUnusable(Exception):
 
     def at(self, line: int) -> JobProblem:
         """The problem, with its place."""
-        return JobProblem(line=line, column=self.column, message=str(self))
+        return JobProblem.of(self.args[0], line=line, column=self.column)
 
 
-def known_columns(name: str, columns: Iterable[str]) -> str:
-    """The end of a sentence about a column that is not there: what was meant, or what there is."""
+def no_such_column(name: str, columns: Iterable[str]) -> Sentence:
+    """What is wrong with a template that asks for `name`: what was meant, or what there is."""
     known = list(columns)
-    close = get_close_matches(name, known, 1)
-    if close:
-        return f"write {close[0]!r} if you mean that column"
+    asked = f"{{{name}}}"
+    if close := get_close_matches(name, known, 1):
+        return Sentence(
+            "The template asks for {asked}, but no column has this name; write {column} if you "
+            "mean that column.",
+            asked=asked,
+            column=repr(close[0]),
+        )
     shown = ", ".join(repr(column) for column in known[:_SHOWN_COLUMNS])
-    more = " …" if len(known) > _SHOWN_COLUMNS else ""
-    return f"write one of those that there are: {shown}{more}"
+    return Sentence(
+        "The template asks for {asked}, but no column has this name; write one of those that there "
+        "are: {columns}.",
+        asked=asked,
+        columns=shown + (" …" if len(known) > _SHOWN_COLUMNS else ""),
+    )

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, Self, cast
 
+from engine.core.sentences import Sentence
 from engine.jobs import tables
 from engine.jobs.problems import InputUnusable, RowUnusable
 from engine.jobs.requests import PROMPT_COLUMNS, Recipe, RowRequest, prompt_column
@@ -113,11 +114,15 @@ class InputReader:
                 yield InputRow(
                     row.line,
                     values=row.values,
-                    problem=JobProblem(
+                    problem=JobProblem.of(
+                        Sentence(
+                            "custom_id {name} was used in line {line} already; give each row its "
+                            "own.",
+                            name=repr(shown),
+                            line=first,
+                        ),
                         line=row.line,
                         column="custom_id",
-                        message=f"custom_id {shown!r} was used in line {first} already; give each "
-                        "row its own.",
                     ),
                 )
 
@@ -173,11 +178,14 @@ class InputReader:
         if record.problem is not None:
             return _bad(line, record.problem)
         if len(record.values) != len(self.columns):
-            problem = JobProblem(
+            problem = JobProblem.of(
+                Sentence(
+                    "The row has {values} values, but the first line names {columns} columns; put "
+                    "quotes around a value that holds the delimiter, or fill in what is missing.",
+                    values=len(record.values),
+                    columns=len(self.columns),
+                ),
                 line=line,
-                message=f"The row has {len(record.values)} values, but the first line names "
-                f"{len(self.columns)} columns; put quotes around a value that holds the delimiter, "
-                "or fill in what is missing.",
             )
             return InputRow(line, values=values, problem=problem)
         return self._made(Line(line, ""), values)
@@ -208,7 +216,7 @@ class InputReader:
 
 
 def _bad(line: int, message: str) -> InputRow:
-    return InputRow(line, problem=JobProblem(line=line, message=message))
+    return InputRow(line, problem=JobProblem.of(message, line=line))
 
 
 def _guess(stream: BinaryIO) -> JobFormat:

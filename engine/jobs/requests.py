@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from engine.core.errors import EngineError
+from engine.core.sentences import Sentence
 from engine.jobs.problems import RowUnusable
 from engine.jobs.templates import Template
 
@@ -55,11 +56,14 @@ class Recipe:
             column = prompt_column(values)
             if column is None:
                 raise RowUnusable(
-                    f"The row has no {PROMPT_COLUMNS[0]!r}; add one, or give a template."
+                    Sentence(
+                        "The row has no {column}; add one, or give a template.",
+                        column=repr(PROMPT_COLUMNS[0]),
+                    )
                 )
             prompt = values[column]
         if not prompt.strip():
-            raise RowUnusable("The prompt is empty; fill in the row, or leave it out.")
+            raise RowUnusable(Sentence("The prompt is empty; fill in the row, or leave it out."))
         custom_id = values.get("custom_id") or _default_id(line)
         return self._checked(custom_id, self._chat(prompt))
 
@@ -73,7 +77,9 @@ class Recipe:
         if isinstance(value, str) and self.template is None:
             return self.from_values({PROMPT_COLUMNS[0]: value}, line), {}
         if not isinstance(value, dict):
-            raise RowUnusable('The line must be a JSON object, {…}, or a prompt in quotes: "…".')
+            raise RowUnusable(
+                Sentence('The line must be a JSON object, {{…}}, or a prompt in quotes: "…".')
+            )
         if self.template is not None:
             values = {str(name): _as_text(item) for name, item in value.items() if item is not None}
             return self.from_values(values, line), values
@@ -90,8 +96,10 @@ class Recipe:
             body = {name: item for name, item in value.items() if name not in _ENVELOPE}
         if not isinstance(body, dict):
             raise RowUnusable(
-                "The line has no request: give it a body with messages, or give a template for its "
-                "other fields.",
+                Sentence(
+                    "The line has no request: give it a body with messages, or give a template for "
+                    "its other fields."
+                ),
                 column="body",
             )
         if value.get("method", "POST") != "POST":
@@ -159,7 +167,11 @@ def _parse(text: str) -> object:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
         raise RowUnusable(
-            f"The line is not valid JSON: {error.msg} at character {error.colno}."
+            Sentence(
+                "The line is not valid JSON: {reason} at character {place}.",
+                reason=error.msg,
+                place=error.colno,
+            )
         ) from error
     except (ValueError, RecursionError) as error:
         raise RowUnusable(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from engine.core.sentences import Sentence
 from engine.jobs.problems import InputUnusable
 from engine.jobs.text import MAX_LINE_CHARS, Line, first_lines
 
@@ -83,7 +84,7 @@ def header(record: Record | None) -> tuple[str, ...]:
         InputUnusable: There is no header, or a name appears twice.
     """
     if record is None:
-        raise InputUnusable("The table is empty; its first line must name the columns.")
+        raise InputUnusable(Sentence("The table is empty; its first line must name the columns."))
     if record.problem is not None:
         problem = record.problem[0].lower() + record.problem[1:]
         raise InputUnusable(f"The first line, which names the columns, cannot be read: {problem}")
@@ -93,7 +94,10 @@ def header(record: Record | None) -> tuple[str, ...]:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputUnusable(
-            f"The first line names the column {twice[0]!r} twice; give each column its own name."
+            Sentence(
+                "The first line names the column {column} twice; give each column its own name.",
+                column=repr(twice[0]),
+            )
         )
     return names
 
@@ -101,12 +105,14 @@ def header(record: Record | None) -> tuple[str, ...]:
 def line_problem(line: Line) -> str | None:
     """Why the text of a line cannot be used; None when it can."""
     if line.is_too_long:
-        return (
-            f"The line is longer than {MAX_LINE_CHARS >> 20} million characters; split it, or "
-            "leave it out."
+        return Sentence(
+            "The line is longer than {n} million characters; split it, or leave it out.",
+            n=MAX_LINE_CHARS >> 20,
         )
     if line.is_garbled:
-        return "The line holds bytes that are not text in this file's encoding; save it as UTF-8."
+        return Sentence(
+            "The line holds bytes that are not text in this file's encoding; save it as UTF-8."
+        )
     return None
 
 
@@ -142,8 +148,10 @@ def _quote_text(line: Line, error: Exception) -> str:
     if line.is_too_long:
         return line_problem(line) or ""
     if isinstance(error, _Runaway) or "unexpected end" in str(error):
-        return 'A quote (") is opened here and never closed; close it, or double it if it is text.'
-    return 'Text follows a closing quote ("); double each quote that is part of the text.'
+        return Sentence(
+            'A quote (") is opened here and never closed; close it, or double it if it is text.'
+        )
+    return Sentence('Text follows a closing quote ("); double each quote that is part of the text.')
 
 
 def _numbered(texts: Iterable[str]) -> Iterator[Line]:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from engine.jobs.problems import InputUnusable, RowUnusable, known_columns
+from engine.core.sentences import Sentence
+from engine.jobs.problems import InputUnusable, RowUnusable, no_such_column
 
 _TOKENS = re.compile(r"\{\{|\}\}|\{([^{}\n]*)\}|[{}]")
 
@@ -68,11 +69,7 @@ class Template:
         known = list(columns)
         for name in self.columns:
             if name not in known:
-                raise InputUnusable(
-                    f"The template asks for {{{name}}}, but no column has this name; "
-                    f"{known_columns(name, known)}.",
-                    param="template",
-                )
+                raise InputUnusable(no_such_column(name, known), param="template")
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The prompt of one row.
@@ -85,8 +82,11 @@ class Template:
             name = filled[place]
             if name not in values:
                 raise RowUnusable(
-                    f"The row has no value for {{{name}}} of the template; add it, or leave the "
-                    "row out.",
+                    Sentence(
+                        "The row has no value for {column} of the template; add it, or leave the "
+                        "row out.",
+                        column=f"{{{name}}}",
+                    ),
                     column=name,
                 )
             filled[place] = values[name]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO, Final
 
+from engine.core.sentences import Sentence
 from engine.jobs.problems import InputUnusable
 
 MAX_LINE_CHARS: Final = 4 << 20
@@ -62,8 +63,10 @@ def detect_encoding(stream: BinaryIO, *, is_json: bool) -> str:
     controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in head)
     if b"\0" in head or controls > len(head) // 50:
         raise InputUnusable(
-            "The input is not text (it holds bytes that no text has); save it as JSONL, CSV or "
-            "plain text first."
+            Sentence(
+                "The input is not text (it holds bytes that no text has); save it as JSONL, CSV or "
+                "plain text first."
+            )
         )
     if is_json or _is_utf8(stream):
         return "utf-8"

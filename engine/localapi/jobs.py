@@ -28,9 +28,11 @@ OpenAI's `/v1/files` and `/v1/batches` work on the same jobs: a batch's id is it
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from engine.localapi.said import Said, said
 
 JobFormat = Literal["jsonl", "csv", "txt"]
 ResultFormat = Literal["jsonl", "csv"]
@@ -85,6 +87,13 @@ class JobProblem(_Answer):
     column: str | None = None
     message: str
     """One sentence: what is wrong, what to do."""
+    said: tuple[Said, ...] = ()
+    """The same for other languages; empty: there is only English."""
+
+    @classmethod
+    def of(cls, message: str, *, line: int | None = None, column: str | None = None) -> Self:
+        """A problem that is said in every language, if `message` is a `Sentence`."""
+        return cls(line=line, column=column, message=message, said=said(message))
 
 
 class JobInput(_Request):
