@@ -67,9 +67,7 @@ def plain_states(part: Stage, *sequences: Sequence[int]) -> list[Tensor]:
     ("kv_offload", "kv_dtype", "tolerance"),
     [
         (0.0, "auto", TOLERANCE),
-        (0.25, "auto", TOLERANCE),
         (0.4, "auto", TOLERANCE),  # the border lies in trees
-        (0.5, "auto", TOLERANCE),
         (1.0, "auto", TOLERANCE),
         (0.0, "8bit", EIGHT_BIT_TOLERANCE),
         (0.45, "8bit", EIGHT_BIT_TOLERANCE),
