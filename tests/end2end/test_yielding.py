@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +13,8 @@ import psutil
 import pytest
 
 from engine.localapi.client import ApiFailed, EventLines
-from tests.support.real_engine import RealEngine, real_engine, sockets
+from tests.support.private_bus import private_bus
+from tests.support.real_engine import RealEngine, eventually, real_engine, sockets
 from tests.support.tiny_models import save_tiny
 
 pytestmark = pytest.mark.end2end
@@ -58,6 +60,28 @@ def test_an_exclusive_program_gets_the_machine_within_five_seconds(
         assert engine.wait(lambda s: s["until"] is not None, timeout_s=10)["state"] == "yielding"
         engine.wait_state("idle")
         assert engine.complete("Hello")["choices"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
+def test_computer_may_sleep_whenever_it_wants(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with private_bus(monkeypatch) as bus:
+        for service in (
+            "com.feralinteractive.GameMode",
+            "org.freedesktop.login1",
+            "org.freedesktop.PowerManagement",
+            "org.freedesktop.ScreenSaver",
+            "org.freedesktop.UPower",
+            "org.gnome.SessionManager",
+        ):
+            bus.own(service)
+        with real_engine(tmp_path, "--model", tiny) as engine:
+            engine.wait_state("idle")
+            engine.complete("Hello")
+            pause(engine)
+            eventually(lambda: bus.asked, bool, 20)
+        assert [method for _, method in bus.asked if "Inhibit" in method] == []
 
 
 def test_a_pause_outlives_the_engine_until_the_person_resumes(tiny: str, tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ class PrivateBus:
     def __init__(self, address: str) -> None:
         self.address = address
         self.answers: dict[tuple[str, str], tuple[str, Any]] = {}
+        self.asked: set[tuple[str, str]] = set()
+        """(Service, method) of all calls so far."""
         self._connections: list[DBusConnection] = []
         self._threads: list[threading.Thread] = []
 
@@ -61,6 +63,7 @@ class PrivateBus:
                 if asked.header.message_type is not MessageType.method_call:
                     continue
                 member = asked.header.fields[HeaderFields.member]
+                self.asked.add((service, member))
                 is_property = member == "Get"
                 name = asked.body[1] if is_property else member
                 known = self.answers.get((service, name))
