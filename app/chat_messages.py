@@ -12,6 +12,7 @@ from engine.localapi.chats import (
     ChatInfo,
     ChatList,
     ChatSettings,
+    DraftingInfo,
     Message,
     MessagePage,
     Preset,
@@ -157,6 +158,7 @@ class AnswerGrew:
     tokens: int
     """Of the whole answer."""
     at_s: float
+    drafting: DraftingInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,17 @@ from datetime import datetime
 from app.chat_state import Answering, Chat, Chats
 from app.presenters import Action, Icon, is_in, progress_share, sentence, state_words
 from app.state import AppState, Process
-from app.words import Tr, counted, day_words, model_name, number
+from app.words import Tr, counted, day_words, in_words, model_name, number
 from engine.core.reach import LinkPath
-from engine.localapi.chats import ChatSettings, Ending, Message, Preset, Privacy, Speaker
+from engine.localapi.chats import (
+    ChatSettings,
+    DraftingInfo,
+    Ending,
+    Message,
+    Preset,
+    Privacy,
+    Speaker,
+)
 from engine.localapi.schema import EngineState, EngineStatus
 
 
@@ -224,7 +232,19 @@ def _live_line(chat: Chat, status: EngineStatus | None, tr: Tr) -> str:
     numbers = [_tokens(newest.tokens, tr)]
     if chat.tokens_per_s > 0:
         numbers.insert(0, _rate(chat.tokens_per_s, tr))
+    if chat.drafting is not None:
+        where.append(_drafting(chat.drafting, tr))
     return " · ".join([*numbers, *where])
+
+
+def _drafting(drafting: DraftingInfo, tr: Tr) -> str:
+    """`2.1 tokens at once, drafted by look-up`, or why nothing is drafted."""
+    if drafting.draft == "off":
+        return tr("no draft: {reason}").format(reason=in_words(drafting.said, drafting.reason, tr))
+    rate = number(drafting.tokens_per_round, tr, 1)
+    if drafting.draft == "model":
+        return tr("{rate} tokens a round with a draft model").format(rate=rate)
+    return tr("{rate} tokens a round by looking up").format(rate=rate)
 
 
 def _tokens(count: int, tr: Tr) -> str:

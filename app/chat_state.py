@@ -38,7 +38,14 @@ from app.chat_messages import (
     UndoExpired,
 )
 from engine.localapi.catalogue import Catalogue
-from engine.localapi.chats import ChatInfo, ChatSettings, ChatSummary, Message, Preset
+from engine.localapi.chats import (
+    ChatInfo,
+    ChatSettings,
+    ChatSummary,
+    DraftingInfo,
+    Message,
+    Preset,
+)
 
 
 class Answering(StrEnum):
@@ -76,6 +83,8 @@ class Chat:
     first_token_at_s: float = 0.0
     last_token_at_s: float = 0.0
     draft_tokens: int = 0
+    drafting: DraftingInfo | None = None
+    """How the answer that is written here is sped up; None: not at all."""
     context_tokens: int = 0
     """What the model's context holds; 0 while unknown."""
 
@@ -199,8 +208,10 @@ def _apply_to_open(
             return replace(chat, answering=Answering.ASKED, failure="")
         case AnswerBegun(wanted, question, answer):
             return chat if chat.id != wanted else _begun(chat, question, answer)
-        case AnswerGrew(wanted, text, tokens, at_s):
-            return chat if chat.id != wanted else _grown(chat, text, tokens, at_s)
+        case AnswerGrew(wanted, text, tokens, at_s, drafting):
+            if chat.id != wanted:
+                return chat
+            return replace(_grown(chat, text, tokens, at_s), drafting=drafting)
         case AnswerEnded(wanted, answer):
             if chat.id != wanted or not chat.turns or chat.turns[-1].id != answer.id:
                 return chat

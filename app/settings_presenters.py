@@ -204,6 +204,16 @@ def _models(setup: Setup, tr: Tr) -> tuple[Row, ...]:
     return (
         Row("model.device", Kind.CHOICE, tr("Compute on"), choices=tuple(devices)),
         Row(
+            "client.speculation", Kind.CHOICE, tr("Propose tokens ahead"),
+            tr("The swarm checks several of them at a time. Answers stay the same."),
+            choices=(("auto", tr("where that saves time")), ("off", tr("never"))),
+        ),
+        Row(
+            "client.draft_model", Kind.TEXT, tr("Model that proposes them"),
+            tr("The folder of a smaller model of the same family, or of one that shoal draft train "
+               "has made. Empty: one that is at hand."),
+        ),
+        Row(
             "model.folder", Kind.TEXT, tr("Folder for models"),
             tr("Empty: the usual place. Models that are elsewhere stay there."),
         ),

@@ -231,10 +231,13 @@ class ClientConfig(_Branch):
     """Share of our sequences' KV caches that the stages shall hold in RAM: their oldest tokens."""
     speculation: DraftKind = "off"
     """What proposes tokens that the stages verify several at a time: `ngram` looks in prompt and answer
-    for what followed when the last tokens came before, `auto` does so where it pays. The answer is the
-    same with any."""
+    for what followed when the last tokens came before, `model` asks a small model on this computer, and
+    `auto` does either where it pays. The answer is the same with any."""
     draft_tokens: int = Field(default=4, ge=1, le=MAX_DRAFT_TOKENS)
-    """The most that are proposed for a round."""
+    """The most that are proposed for a round; `auto` decides that itself."""
+    draft_model: str = ""
+    """The model that drafts: the folder of a smaller one of the same family, or of one that `shoal draft
+    train` has made; empty: one that is at hand, if there is one."""
 
 
 class ApiConfig(_Branch):

@@ -239,7 +239,7 @@ class ChatLink(QObject):
                 self._api.call("GET", f"{CHATS}/{chat}", None, self._settle, self._refuse)
         elif event.kind == "text":
             now_s = self._clock.monotonic_s()
-            self._send(AnswerGrew(chat, event.text, event.tokens, now_s))
+            self._send(AnswerGrew(chat, event.text, event.tokens, now_s, event.drafting))
         elif event.kind == "ended" and event.answer is not None:
             self._stream = None
             self._send(AnswerEnded(chat, event.answer))

@@ -948,6 +948,10 @@
         <translation>Modell</translation>
     </message>
     <message>
+        <source>Model that proposes them</source>
+        <translation>Modell, das sie vorschlägt</translation>
+    </message>
+    <message>
         <source>Model {model}: choose another</source>
         <translation>Modell {model}: ein anderes wählen</translation>
     </message>
@@ -1260,6 +1264,10 @@
         <translation>Prompt</translation>
     </message>
     <message>
+        <source>Propose tokens ahead</source>
+        <translation>Token im Voraus vorschlagen</translation>
+    </message>
+    <message>
         <source>Proxy for downloads</source>
         <translation>Proxy für Downloads</translation>
     </message>
@@ -1494,6 +1502,10 @@
     <message>
         <source>Shoal dashboard</source>
         <translation>Shoal – Dashboard</translation>
+    </message>
+    <message>
+        <source>Shoal measures plain steps first</source>
+        <translation>Shoal misst erst Schritte ohne Entwurf</translation>
     </message>
     <message>
         <source>Shoal runs a large language model on several computers at once. Each holds some of its layers, called blocks, and hands its results on to the next. Yours can hold some, too.</source>
@@ -1768,6 +1780,10 @@
         <translation>Die ersten Zeilen</translation>
     </message>
     <message>
+        <source>The folder of a smaller model of the same family, or of one that shoal draft train has made. Empty: one that is at hand.</source>
+        <translation>Der Ordner eines kleineren Modells derselben Familie oder eines, das shoal draft train gemacht hat. Leer: eines, das zur Hand ist.</translation>
+    </message>
+    <message>
         <source>The input has more than {n} rows; split it into several.</source>
         <translation>Die Eingabe hat mehr als {n} Zeilen; teile sie in mehrere auf.</translation>
     </message>
@@ -1874,6 +1890,10 @@
     <message>
         <source>The settings fix them.</source>
         <translation>Die Einstellungen legen sie fest.</translation>
+    </message>
+    <message>
+        <source>The swarm checks several of them at a time. Answers stay the same.</source>
+        <translation>Der Schwarm prüft mehrere davon auf einmal. Antworten bleiben dieselben.</translation>
     </message>
     <message>
         <source>The swarm needs blocks {span} most.</source>
@@ -2308,6 +2328,18 @@
         <translation>herein</translation>
     </message>
     <message>
+        <source>drafts did not pay when they were tried</source>
+        <translation>Entwürfe haben sich bei Versuchen nicht gelohnt</translation>
+    </message>
+    <message>
+        <source>drafts save time</source>
+        <translation>Entwürfe sparen Zeit</translation>
+    </message>
+    <message>
+        <source>drafts take longer than they save</source>
+        <translation>Entwürfe dauern länger, als sie sparen</translation>
+    </message>
+    <message>
         <source>en</source>
         <translation>de</translation>
     </message>
@@ -2334,6 +2366,10 @@
     <message>
         <source>no</source>
         <translation>nein</translation>
+    </message>
+    <message>
+        <source>no draft: {reason}</source>
+        <translation>kein Entwurf: {reason}</translation>
     </message>
     <message>
         <source>no limit</source>
@@ -2456,6 +2492,10 @@
         <translation>der Weg von {node} zu {next}</translation>
     </message>
     <message>
+        <source>there is nothing to draft with</source>
+        <translation>es gibt nichts, womit entworfen werden kann</translation>
+    </message>
+    <message>
         <source>this computer</source>
         <translation>dieser Computer</translation>
     </message>
@@ -2470,6 +2510,10 @@
     <message>
         <source>tomorrow {time}</source>
         <translation>morgen {time}</translation>
+    </message>
+    <message>
+        <source>too few drafted tokens are right</source>
+        <translation>zu wenige entworfene Token stimmen</translation>
     </message>
     <message>
         <source>until you resume</source>
@@ -2498,6 +2542,10 @@
     <message>
         <source>what its driver allows</source>
         <translation>was ihr Treiber erlaubt</translation>
+    </message>
+    <message>
+        <source>where that saves time</source>
+        <translation>wo es Zeit spart</translation>
     </message>
     <message>
         <source>without the first message|without the first {n} messages</source>
@@ -2670,6 +2718,14 @@
     <message>
         <source>{program} cannot be started. Install Shoal again.</source>
         <translation>{program} lässt sich nicht starten. Installiere Shoal neu.</translation>
+    </message>
+    <message>
+        <source>{rate} tokens a round by looking up</source>
+        <translation>{rate} Token je Runde durch Nachschlagen</translation>
+    </message>
+    <message>
+        <source>{rate} tokens a round with a draft model</source>
+        <translation>{rate} Token je Runde mit einem Entwurfsmodell</translation>
     </message>
     <message>
         <source>{rate} tokens/s</source>

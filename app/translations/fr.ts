@@ -948,6 +948,10 @@
         <translation>Modèle</translation>
     </message>
     <message>
+        <source>Model that proposes them</source>
+        <translation>Modèle qui les propose</translation>
+    </message>
+    <message>
         <source>Model {model}: choose another</source>
         <translation>Modèle {model} : en choisir un autre</translation>
     </message>
@@ -1260,6 +1264,10 @@
         <translation>Prompt</translation>
     </message>
     <message>
+        <source>Propose tokens ahead</source>
+        <translation>Proposer des tokens d’avance</translation>
+    </message>
+    <message>
         <source>Proxy for downloads</source>
         <translation>Proxy pour les téléchargements</translation>
     </message>
@@ -1494,6 +1502,10 @@
     <message>
         <source>Shoal dashboard</source>
         <translation>Shoal – Tableau de bord</translation>
+    </message>
+    <message>
+        <source>Shoal measures plain steps first</source>
+        <translation>Shoal mesure d’abord des pas sans ébauche</translation>
     </message>
     <message>
         <source>Shoal runs a large language model on several computers at once. Each holds some of its layers, called blocks, and hands its results on to the next. Yours can hold some, too.</source>
@@ -1768,6 +1780,10 @@
         <translation>Les premières lignes</translation>
     </message>
     <message>
+        <source>The folder of a smaller model of the same family, or of one that shoal draft train has made. Empty: one that is at hand.</source>
+        <translation>Le dossier d’un modèle plus petit de la même famille, ou d’un modèle fait par shoal draft train. Vide : celui qui est à disposition.</translation>
+    </message>
+    <message>
         <source>The input has more than {n} rows; split it into several.</source>
         <translation>L’entrée a plus de {n} lignes ; divisez-la en plusieurs.</translation>
     </message>
@@ -1874,6 +1890,10 @@
     <message>
         <source>The settings fix them.</source>
         <translation>Les réglages les fixent.</translation>
+    </message>
+    <message>
+        <source>The swarm checks several of them at a time. Answers stay the same.</source>
+        <translation>L’essaim en vérifie plusieurs à la fois. Les réponses restent les mêmes.</translation>
     </message>
     <message>
         <source>The swarm needs blocks {span} most.</source>
@@ -2308,6 +2328,18 @@
         <translation>réception</translation>
     </message>
     <message>
+        <source>drafts did not pay when they were tried</source>
+        <translation>les ébauches n’ont rien apporté aux essais</translation>
+    </message>
+    <message>
+        <source>drafts save time</source>
+        <translation>les ébauches font gagner du temps</translation>
+    </message>
+    <message>
+        <source>drafts take longer than they save</source>
+        <translation>les ébauches prennent plus de temps qu’elles n’en font gagner</translation>
+    </message>
+    <message>
         <source>en</source>
         <translation>fr</translation>
     </message>
@@ -2334,6 +2366,10 @@
     <message>
         <source>no</source>
         <translation>non</translation>
+    </message>
+    <message>
+        <source>no draft: {reason}</source>
+        <translation>sans ébauche : {reason}</translation>
     </message>
     <message>
         <source>no limit</source>
@@ -2456,6 +2492,10 @@
         <translation>le chemin de {node} à {next}</translation>
     </message>
     <message>
+        <source>there is nothing to draft with</source>
+        <translation>il n’y a rien pour ébaucher</translation>
+    </message>
+    <message>
         <source>this computer</source>
         <translation>cet ordinateur</translation>
     </message>
@@ -2470,6 +2510,10 @@
     <message>
         <source>tomorrow {time}</source>
         <translation>demain {time}</translation>
+    </message>
+    <message>
+        <source>too few drafted tokens are right</source>
+        <translation>trop peu de tokens ébauchés sont justes</translation>
     </message>
     <message>
         <source>until you resume</source>
@@ -2498,6 +2542,10 @@
     <message>
         <source>what its driver allows</source>
         <translation>ce que permet son pilote</translation>
+    </message>
+    <message>
+        <source>where that saves time</source>
+        <translation>là où cela fait gagner du temps</translation>
     </message>
     <message>
         <source>without the first message|without the first {n} messages</source>
@@ -2670,6 +2718,14 @@
     <message>
         <source>{program} cannot be started. Install Shoal again.</source>
         <translation>{program} ne peut pas être lancé. Réinstallez Shoal.</translation>
+    </message>
+    <message>
+        <source>{rate} tokens a round by looking up</source>
+        <translation>{rate} tokens par tour par recherche dans le texte</translation>
+    </message>
+    <message>
+        <source>{rate} tokens a round with a draft model</source>
+        <translation>{rate} tokens par tour avec un modèle d’ébauche</translation>
     </message>
     <message>
         <source>{rate} tokens/s</source>

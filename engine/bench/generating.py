@@ -62,7 +62,7 @@ class GenerationWatch:
         resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
         started_s = self._clock.monotonic_s()
         sent_bytes = self._sent_bytes() + _prompts_bytes(question.prompts)
-        drafting = drafting_for(question.speculation)
+        drafting = drafting_for(question.speculation, self._client.drafter)
         watch = DraftWatch(drafting, self._clock) if drafting else None
         rounds = drafted_tokens = accepted_tokens = 0
         events = self._client.generate(
@@ -137,10 +137,18 @@ class DraftWatch:
 
     def __init__(self, drafting: Drafting, clock: Clock) -> None:
         self._clock = clock
-        self.seconds = 0.0
-        self.drafting = replace(
-            drafting, make_draft=lambda: _WatchedDraft(drafting.make_draft(), self)
-        )
+        self._at_once_s = 0.0
+        self._drafter = drafting.drafter
+        self._before_s = self._drafter.seconds if self._drafter else 0.0
+        make_draft = drafting.make_draft
+        self.drafting = drafting
+        if make_draft is not None:
+            self.drafting = replace(drafting, make_draft=lambda: _WatchedDraft(make_draft(), self))
+
+    @property
+    def seconds(self) -> float:
+        """What drafts have taken so far, the model's included."""
+        return self._at_once_s + (self._drafter.seconds - self._before_s if self._drafter else 0.0)
 
     def propose(self, draft: Draft, ids: Sequence[int], num_tokens: int) -> TokenTree:
         """Let a draft propose, and count the time."""
@@ -148,7 +156,7 @@ class DraftWatch:
         try:
             return draft.propose(ids, num_tokens)
         finally:
-            self.seconds += self._clock.monotonic_s() - started_s
+            self._at_once_s += self._clock.monotonic_s() - started_s
 
 
 class _WatchedDraft:

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
+from engine.client.drafter import Drafter
 from engine.client.drafting import Drafting, shallow
 from engine.client.steering import Steering
 from engine.client.stopwatch import Stopwatch
@@ -38,8 +39,10 @@ class Sequence:
     reused_tokens: int = 0
     """First tokens that need not be sent along the present route."""
     finished: bool = False
+    drafts: bool = False
+    """Whether rounds may be drafted; else it is decoded plainly."""
     draft: Draft | None = None
-    """Proposes tokens; None: the sequence is decoded plainly."""
+    """Proposes tokens at once; None: nothing does."""
     leads: bool = False
     """Whether the client sends every row, with a draft; else the ring is closed."""
     draft_tokens: int = 0
@@ -57,7 +60,7 @@ class Sequence:
     @property
     def sent_ids(self) -> list[int]:
         """Those that the stages compute in any case: what follows the newest one may not be wanted."""
-        if self.draft is not None:
+        if self.drafts:
             return self.ids[
                 : self.prompt_tokens
             ]  # what was accepted is not theirs before the next row
@@ -68,24 +71,23 @@ class Sequence:
         """Of a row whose answer is wanted."""
         return RowFlags.SAMPLE | RowFlags.OPEN if self.leads else RowFlags.SAMPLE
 
-    def next_row(self, attempt: int, steering: Steering | None) -> tuple[Row, list[int]]:
+    @property
+    def draft_depth(self) -> int:
+        """How far a draft may reach; what lies beyond the answer's end is never accepted."""
+        last_position = min(
+            self.prompt_tokens + self.sampling.max_new_tokens - 1, self.capacity_tokens
+        )
+        return last_position - len(self.ids)
+
+    def next_row(self, attempt: int, tree: TokenTree) -> tuple[Row, list[int]]:
         """The newest token and what may follow it, as a row and its ids.
 
         Args:
             attempt: The present one.
-            steering: Says how much is drafted; a round of nothing closes the ring then.
+            tree: What has been proposed.
         """
-        last_position = min(
-            self.prompt_tokens + self.sampling.max_new_tokens - 1, self.capacity_tokens
-        )
-        accepted, self.tree, self.accepted = self.accepted, EMPTY, 0
-        if self.draft is not None and self.leads:
-            most = self.draft_tokens if steering is None else steering.num_tokens
-            tree = self.draft.propose(self.ids, most) if most else EMPTY
-            self.tree = shallow(tree, last_position - len(self.ids))
-            if steering is not None:
-                self.leads = len(self.tree) > 0
-                steering.begins(self, len(self.tree))
+        accepted, self.accepted = self.accepted, 0
+        self.tree = shallow(tree, self.draft_depth)
         ids = [self.ids[-1], *self.tree.ids]
         position = len(self.ids) - 1
         parents = self.tree.parents
@@ -133,6 +135,11 @@ class Batch:
     news: asyncio.Queue[tuple[int, TokenEvent] | Failure] = field(default_factory=asyncio.Queue)
 
     @property
+    def drafter(self) -> Drafter | None:
+        """The model that drafts."""
+        return None if self.drafting is None else self.drafting.drafter
+
+    @property
     def waiting(self) -> list[Sequence]:
         """Sequences that have not finished."""
         return [sequence for sequence in self.sequences.values() if not sequence.finished]
@@ -150,6 +157,8 @@ class Batch:
         self.stopwatch = self.steering = None
         for sequence in self.waiting:
             sequence.tree, sequence.accepted = EMPTY, 0
+            if self.drafting is not None and self.drafting.make_policy is not None:
+                sequence.leads = False  # until that pays on the new route, too
 
     def receive(self, row: Row, token: int, logprobs: Logprobs = ()) -> bool:
         """Take in a new token, after what is accepted of a draft.
@@ -198,18 +207,20 @@ class Batch:
         if self.stopwatch is not None:
             self.stopwatch.arrived(row.session, is_last=sequence.finished)
         if self.steering is not None and not sequence.finished:
+            guessed = len(path) + (row.accepted - 1 in tree.parents)
             rows = len(self.waiting)
-            self.steering.answered(sequence, len(tree), len(path), rows, is_open=is_open)
+            self.steering.answered(sequence, guessed, len(path), rows, is_open=is_open)
         reused_tokens = sequence.reused_tokens if is_first else 0
         last = logprobs[-1] if logprobs else None
-        event = TokenEvent(token, last, finish, reused_tokens, len(tree), len(path))
+        now = None if self.steering is None else self.steering.now
+        event = TokenEvent(token, last, finish, reused_tokens, len(tree), len(path), now)
         self.news.put_nowait((sequence.index, event))
         return is_open and not sequence.finished
 
     def stop_drafting(self) -> None:
         """Decode plainly from the next attempt on."""
         for sequence in self.sequences.values():
-            sequence.draft, sequence.leads = None, False
+            sequence.drafts, sequence.draft, sequence.leads = False, None, False
         self.drafting = None
 
     def fail(self, error: EngineError) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence as SequenceOf
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
 from engine.client.dealing import Dealer
+from engine.client.drafter import Drafter
 from engine.client.drafting import Drafting, drafting_for
 from engine.client.experience import Experience
 from engine.client.journey import Journey, SwarmView
@@ -67,12 +68,15 @@ class Client:
         spec: ModelSpec,
         config: ClientConfig,
         clock: Clock,
+        drafter: Drafter | None = None,
     ) -> None:
+        """`drafter` is the draft of the model, if there is one here."""
         self._links = links
         self._clock = clock
         self._view = Experience(view, links, spec, config, clock)
         self._spec = spec
         self._config = config
+        self.drafter = drafter
         self._prefixes = PrefixUse.NONE
         if config.reuse_prefixes:
             self._prefixes = PrefixUse.SHARED if config.share_prefixes else PrefixUse.OWN
@@ -114,14 +118,16 @@ class Client:
 
         Raises:
             ContextTooLong: A prompt leaves no room for an answer.
+            RequestError: A model shall draft, and there is none here.
             EngineError: Every attempt failed; the text says what was tried.
         """
         config = self._config
         lossy = config.lossy if lossy is None else lossy
         if drafting is None:
-            drafting = drafting_for(
-                speculation or Speculation(config.speculation, config.draft_tokens)
-            )
+            speculation = speculation or Speculation(config.speculation, config.draft_tokens)
+            drafting = drafting_for(speculation, self.drafter)
+        if drafting is not None and drafting.drafter and drafting.make_policy is None:
+            await drafting.drafter.ready()
         sequences = [
             self._sequence(index, prompt, sampling, lossy, drafting)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
@@ -190,7 +196,7 @@ class Client:
             if batch.drafting is not None and batch.drafting.make_policy is not None:
                 costs, timing = self._round_costs(route, len(waiting))
                 policy = batch.drafting.make_policy(costs, timing)
-                batch.steering = Steering(policy, self._clock)
+                batch.steering = Steering(policy, self._clock, costs, batch.drafter)
 
     def _round_costs(self, route: Route, batch_size: int) -> tuple[Costs, Timing]:
         """What rounds of a batch should take on a route, and have taken there."""
@@ -252,7 +258,8 @@ class Client:
         capacity = min(len(prompt) + params.max_new_tokens, context)
         sequence = Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
         if drafting is not None:
-            sequence.draft, sequence.draft_tokens = drafting.make_draft(), drafting.num_tokens
+            sequence.drafts, sequence.draft_tokens = True, drafting.num_tokens
+            sequence.draft = drafting.make_draft() if drafting.make_draft else None
             sequence.leads = drafting.make_policy is None
         return sequence
 
@@ -319,7 +326,7 @@ class Client:
         if any(row.count != 1 for row in frame.rows):
             raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
         waiting: dict[Journey, list[Sequence]] = defaultdict(list)
-        wanted: dict[Journey, list[Sequence]] = defaultdict(list)
+        plain: dict[Journey, list[Sequence]] = defaultdict(list)
         tokens = zip(frame.rows, frame.ids.tolist(), decode_logprobs(frame), strict=True)
         for row, token, logprobs in tokens:
             journey = self._journeys.get(row.session)
@@ -329,15 +336,15 @@ class Client:
                 raise RemoteProtocolError("The peer answered for a session that it does not end.")
             if not 0 <= token < self._spec.vocab_size:
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
-            sequence, steering = journey.batch.sequences[row.session], journey.batch.steering
+            sequence = journey.batch.sequences[row.session]
             if journey.batch.receive(row, token, logprobs):
                 waiting[journey].append(sequence)
-            elif steering is not None and not sequence.finished and steering.wants_lead(sequence):
-                wanted[journey].append(sequence)
+            elif not sequence.finished:
+                plain[journey].append(sequence)
         for journey, sequences in waiting.items():
             journey.go_on(sequences)
-        for journey, sequences in wanted.items():
-            journey.take_lead(sequences)
+        for journey, sequences in plain.items():
+            journey.consider(sequences)
 
     def _on_failed(self, peer: PeerId, frame: Frame) -> None:
         message = parse(frame, Failed)

@@ -1,4 +1,4 @@
-"""What a request's drafts are made by, and what of them is worth sending. Pure."""
+"""What a request's drafts are made by, and what of them is worth sending. Pure but for the draft model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.client.steering import LOOKUPS, Policy
+from engine.client.drafter import Drafter
+from engine.client.steering import LOOKUPS, MODELS, Policy
+from engine.core.errors import RequestError
 from engine.core.generation import Speculation
 from engine.speculation.controller import Controller
-from engine.speculation.costs import Costs
+from engine.speculation.costs import Costs, Option, Source
 from engine.speculation.estimates import Timing
 from engine.speculation.prompt_lookup import PromptLookup
 from engine.speculation.tree import EMPTY, Draft, TokenTree
@@ -20,24 +22,56 @@ class Drafting:
     """How a request speculates.
 
     Args:
-        make_draft: Makes a source of proposals for one sequence.
-        num_tokens: The most that it proposes for a round.
-        make_policy: Makes what decides for a batch when to draft, and how much; None: always.
+        make_draft: Makes what answers at once, for one sequence; None: nothing does.
+        num_tokens: The most that is proposed for a round.
+        make_policy: Makes what decides for a batch when to draft, and how much; None: always, with
+            `make_draft` or, without it, with the model.
+        drafter: The model that drafts; None: none does.
+        width: Alternatives at each place of the model's proposals where no policy decides.
     """
 
-    make_draft: Callable[[], Draft]
+    make_draft: Callable[[], Draft] | None
     num_tokens: int
     make_policy: Callable[[Costs, Timing], Policy] | None = None
+    drafter: Drafter | None = None
+    width: int = 1
+
+    @property
+    def always(self) -> Option:
+        """What every round is where no policy decides."""
+        if self.make_draft is not None:
+            return Option(Source.LOOKUP, self.num_tokens)
+        return Option(Source.MODEL, self.num_tokens, self.width)
 
 
-def drafting_for(speculation: Speculation) -> Drafting | None:
-    """What a request's settings ask for; None: nothing drafts."""
-    if speculation.draft == "off":
-        return None
-    if speculation.draft == "auto":
-        most = max(option.num_tokens for option in LOOKUPS)
-        return Drafting(PromptLookup, most, functools.partial(Controller, LOOKUPS))
-    return Drafting(PromptLookup, speculation.num_tokens)
+def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Drafting | None:
+    """What a request's settings ask for; None: nothing drafts.
+
+    Args:
+        speculation: The settings.
+        drafter: The draft of the model that answers; None: there is none here.
+
+    Raises:
+        RequestError: A model shall draft, and there is none.
+    """
+    match speculation.draft:
+        case "off":
+            return None
+        case "ngram":
+            return Drafting(PromptLookup, speculation.num_tokens)
+        case "model":
+            if drafter is None:
+                raise RequestError(
+                    "This computer has no draft for the model that answers; train one with "
+                    "`shoal draft train`, or ask with another value of draft.",
+                    param="draft",
+                )
+            return Drafting(None, speculation.num_tokens, drafter=drafter, width=speculation.width)
+        case "auto":
+            options = LOOKUPS if drafter is None else (*LOOKUPS, *MODELS)
+            most = max(option.num_tokens for option in options)
+            policy = functools.partial(Controller, options)
+            return Drafting(PromptLookup, most, policy, drafter)
 
 
 def shallow(tree: TokenTree, max_depth: int) -> TokenTree:

@@ -19,6 +19,7 @@ import numpy as np
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
 from engine.client.flow import plan_flow
+from engine.client.leading import Leading
 from engine.client.opening import Held, NotOpened, Opener
 from engine.client.repair import Flows, Repair, StepFailed
 from engine.client.ways import Ways
@@ -111,6 +112,7 @@ class Journey:
         self._view = view
         self._config = config
         self._asker = asker
+        self._leading = Leading(batch, links, asker)
         self._opener = Opener(asker, links, config, spec, use, live)
         self._lease_s = 0.0
         self._keeper: asyncio.Task[None] | None = None
@@ -191,6 +193,7 @@ class Journey:
         """Free the sessions everywhere."""
         if self._keeper is not None:
             self._keeper.cancel()
+        self._leading.end()
         self._close(set(self._opened))
 
     # News from stages -----------------------------------------------------------------------
@@ -305,28 +308,15 @@ class Journey:
             self.batch.recoveries.resent_ids += len(ids)
         self._links.send(route.first, Frame(Kind.STEP, b"", rows, ids))
 
-    def take_lead(self, sequences: SequenceOf[Sequence]) -> None:
-        """Open the ring of sequences that decode plainly: their next token waits for a row of ours."""
-        if self.route is not None and sequences:
-            sessions = Sessions(sessions=tuple(sequence.session for sequence in sequences))
-            self._asker.tell([self.route.last], Kind.LEAD, sessions)
-            for sequence in sequences:
-                sequence.leads = True
-                if self.batch.steering is not None:
-                    self.batch.steering.takes_lead(sequence)
-
     def go_on(self, sequences: SequenceOf[Sequence]) -> None:
         """Send the next rows of sequences that wait for them, with what their drafts propose."""
-        if self.route is None or self.batch.has_failed:
-            return
-        batch = self.batch
-        made = [sequence.next_row(batch.attempt, batch.steering) for sequence in sequences]
-        ids = np.array([token for _, tokens in made for token in tokens], np.int32)
-        frame = Frame(Kind.STEP, b"", tuple(row for row, _ in made), ids)
-        try:
-            self._links.send(self.route.first, frame)
-        except PeerUnreachable as error:
-            self.batch.fail(error)
+        if self.route is not None and not self.batch.has_failed:
+            self._leading.go_on(self.route, sequences)
+
+    def consider(self, sequences: SequenceOf[Sequence]) -> None:
+        """Open the ring of those that decode plainly, where drafting pays."""
+        if self.route is not None and not self.batch.has_failed:
+            self._leading.consider(self.route, sequences)
 
     # Leases ---------------------------------------------------------------------------------
 

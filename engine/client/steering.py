@@ -1,27 +1,43 @@
 """Who leads a batch's rounds, and what is drafted for them: decided again and again by what rounds took.
 
 While drafting does not pay the ring is closed, and plain decoding is as fast as it can be. Look-up costs
-nothing, so it guesses all the same: that shows when its tokens are right often enough. Then the client
-takes the lead wherever there is something to propose; a round without a proposal closes the ring again.
+nothing, so it guesses all the same: that shows when its tokens are right often enough. A model's process
+is started only when it promises to pay, and reads the text beside plain decoding before it is asked. Then
+the client takes the lead wherever there is something to propose; a round without a proposal closes the
+ring again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal, Protocol
 
+from engine.client.drafter import Drafter
 from engine.core.clock import Clock
+from engine.core.generation import DraftingNow
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Route
 from engine.core.snapshot import SwarmSnapshot
 from engine.planner.micro_batches import hop_costs
-from engine.speculation.controller import Decision
+from engine.speculation.controller import Decision, Reason
 from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.tree import Draft
 
 LOOKUPS: Final = tuple(Option(Source.LOOKUP, num_tokens) for num_tokens in (2, 4, 8))
 """Chains that look-up may propose."""
+MODELS: Final = (
+    *(Option(Source.MODEL, num_tokens) for num_tokens in (2, 4, 8)),
+    Option(Source.MODEL, 13, width=4),
+)
+"""Chains and a tree that a model may propose."""
+
+_NAMES: Final[Mapping[Source, Literal["off", "ngram", "model"]]] = {
+    Source.OFF: "off",
+    Source.LOOKUP: "ngram",
+    Source.MODEL: "model",
+}
 
 
 class Steered(Protocol):
@@ -36,7 +52,11 @@ class Steered(Protocol):
 class Policy(Protocol):
     """What decides; `engine.speculation.controller.Controller` is it, and says what each means."""
 
-    def choose(self) -> Decision:
+    def set_costs(self, costs: Costs) -> None:
+        """Links or machines are other than they were."""
+        ...
+
+    def choose(self, silent: Collection[Source] = ()) -> Decision:
         """What to do next."""
         ...
 
@@ -48,6 +68,10 @@ class Policy(Protocol):
         """Take how many places of a draft were right."""
         ...
 
+    def disturbed(self, round_s: float) -> None:
+        """Take how long a plain round was beside which a draft got ready."""
+        ...
+
 
 class Steering:
     """Of one batch on one route.
@@ -55,53 +79,64 @@ class Steering:
     Args:
         policy: Decides.
         clock: Tells what rounds take.
+        costs: What they should take.
+        drafter: The model that drafts, if there is one.
     """
 
-    def __init__(self, policy: Policy, clock: Clock) -> None:
+    def __init__(
+        self, policy: Policy, clock: Clock, costs: Costs, drafter: Drafter | None = None
+    ) -> None:
         self._policy = policy
         self._clock = clock
-        self.decision: Decision = policy.choose()
-        """For the next round."""
+        self._costs = costs
+        self._drafter = drafter
+        self.decision = self.when_silent = Decision(PLAIN, Reason.MEASURING, 1.0)
+        """For the next round; and for sequences of which look-up has nothing to say."""
+        self.now: DraftingNow | None = None
+        """What the person sees of it."""
         self._running: dict[SessionId, Option] = {}
         """What the present round of each sequence is; nothing while it is not known."""
         self._since_s: dict[SessionId, float] = {}
-        self._rounds: dict[Option, list[tuple[int, float]]] = defaultdict(list)
+        self._disturbed: set[SessionId] = set()
+        """Sequences during whose present round a draft got ready."""
+        self._rounds: dict[tuple[Option, bool], list[tuple[int, float]]] = defaultdict(list)
+        """(Committed tokens, seconds) by what they were, and whether they were disturbed."""
         self._guesses: dict[SessionId, int] = {}
         """What look-up says of a sequence that decodes plainly."""
+        self._decide()
 
-    @property
-    def num_tokens(self) -> int:
-        """To propose for the next round."""
-        return self.decision.option.num_tokens
-
-    def begins(self, sequence: Steered, drafted_tokens: int) -> None:
+    def begins(self, sequence: Steered, option: Option, drafted_tokens: int) -> None:
         """A row of the client's has been made, with so many drafted tokens."""
         if drafted_tokens:  # else it closes the ring, and is no round like those that follow
-            self._running[sequence.session] = self.decision.option
+            self._running[sequence.session] = option
 
     def answered(
-        self, sequence: Steered, drafted: int, accepted: int, rows: int, *, is_open: bool
+        self, sequence: Steered, guessed: int, right: int, rows: int, *, is_open: bool
     ) -> None:
         """A round is over.
 
         Args:
             sequence: Its ids are new.
-            drafted: Tokens that were proposed, a chain.
-            accepted: Of them the right ones.
+            guessed: Places in a row for which something was proposed, until nothing of it was right.
+            right: Of them those where something was.
             rows: Sequences of the batch that have not finished.
             is_open: Whether the next row is the client's.
         """
         now_s, session = self._clock.monotonic_s(), sequence.session
         option, before_s = self._running.pop(session, None), self._since_s.get(session)
         self._since_s[session] = now_s
-        if drafted and option is not None and not option.is_plain:
-            self._policy.observe_guesses(option, min(accepted + 1, drafted), accepted)
+        if guessed and option is not None and not option.is_plain:
+            self._policy.observe_guesses(option, guessed, right)
         guess = self._guesses.pop(session, None)
         if guess is not None:
             self._policy.observe_guesses(LOOKUPS[0], 1, int(guess == sequence.ids[-1]))
         if option is not None and before_s is not None:
-            self._rounds[option].append((1 + accepted, now_s - before_s))
-            self._observe(option, rows)
+            disturbed = option.is_plain and (session in self._disturbed or self._is_busy_beside)
+            self._rounds[option, disturbed].append((1 + right, now_s - before_s))
+            self._observe(option, rows, disturbed=disturbed)
+        self._disturbed.discard(session)
+        if self._is_busy_beside:
+            self._disturbed.add(session)
         if not is_open:
             # A round that ends the client's lead also waits for its message.
             if not sequence.leads:
@@ -110,27 +145,55 @@ class Steering:
             if proposal is not None and len(proposal):
                 self._guesses[session] = proposal.ids[0]
 
-    def wants_lead(self, sequence: Steered) -> bool:
-        """Whether the ring of a sequence that decodes plainly should be opened now."""
-        return bool(
-            not sequence.leads
-            and not self.decision.option.is_plain
-            and sequence.session in self._guesses
-        )
+    def wanted(self, sequence: Steered) -> Option:
+        """What a sequence that decodes plainly should be drafted with; plain: it goes on as it is."""
+        if sequence.leads:
+            return PLAIN
+        if self.decision.option.source is Source.LOOKUP and sequence.session not in self._guesses:
+            return self.when_silent.option
+        return self.decision.option
 
     def takes_lead(self, sequence: Steered) -> None:
         """The client has asked for it: how long the round takes says nothing of plain ones."""
         self._running.pop(sequence.session, None)
 
-    def _observe(self, option: Option, rows: int) -> None:
+    def disturbed(self) -> None:
+        """A draft gets ready beside the present rounds."""
+        self._disturbed |= self._since_s.keys()
+
+    @property
+    def _is_busy_beside(self) -> bool:
+        return self._drafter is not None and self._drafter.is_busy_beside
+
+    def _observe(self, option: Option, rows: int, *, disturbed: bool) -> None:
         """Tell the policy what a round of all rows was, once all have had one."""
-        seen = self._rounds[option]
+        seen = self._rounds[option, disturbed]
         if len(seen) < rows:
             return
-        committed = sum(tokens for tokens, _ in seen) / len(seen)
-        self._policy.observe(option, committed, sum(s for _, s in seen) / len(seen))
+        round_s = sum(s for _, s in seen) / len(seen)
+        if disturbed:
+            self._policy.disturbed(round_s)
+        else:
+            committed = sum(tokens for tokens, _ in seen) / len(seen)
+            self._policy.observe(option, committed, round_s)
         seen.clear()
-        self.decision = self._policy.choose()
+        self._decide()
+
+    def _decide(self) -> None:
+        drafter = self._drafter
+        if drafter is not None:
+            draft_token_s = {**self._costs.draft_token_s, Source.MODEL: drafter.level_s}
+            self._policy.set_costs(replace(self._costs, draft_token_s=draft_token_s))
+            if not drafter.is_ready and drafter.may_start:
+                promised = self._policy.choose(), self._policy.choose({Source.LOOKUP})
+                if any(decision.option.source is Source.MODEL for decision in promised):
+                    drafter.wake()
+        silent = set() if drafter is not None and drafter.is_ready else {Source.MODEL}
+        self.decision = self._policy.choose(silent)
+        self.when_silent = self._policy.choose(silent | {Source.LOOKUP})
+        # A plain round between drafted ones, to see what it takes, is nothing to tell of.
+        if self.now is None or self.decision.reason is not Reason.MEASURING:
+            self.now = DraftingNow(_NAMES[self.decision.option.source], self.decision.reason.value)
 
 
 def route_costs(

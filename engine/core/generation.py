@@ -14,10 +14,10 @@ Lossy = Literal["", "rows8", "blocks8"]
 By row with normalised channels, or by blocks of 4096 ([PT] App. A)."""
 
 
-DraftKind = Literal["off", "ngram", "auto"]
-"""What proposes tokens: nothing; what followed when the last ones came before, in every round; or the
-same where that pays."""
-DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram", "auto")
+DraftKind = Literal["off", "ngram", "model", "auto"]
+"""What proposes tokens: nothing; what followed when the last ones came before, in every round; a draft
+model, in every round; or either of them where that pays."""
+DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram", "model", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Speculation:
     draft: DraftKind = "off"
     num_tokens: int = 4
     """The most that are proposed for a round."""
+    width: int = 1
+    """Alternatives at each place of what a model proposes; 1: chains."""
 
 
 MAX_DRAFT_TOKENS = 64
@@ -74,6 +76,15 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftingNow:
+    """What is proposed for the next round of an answer, and why so."""
+
+    draft: Literal["off", "ngram", "model"]
+    reason: str
+    """For a person; a `Sentence`."""
+
+
+@dataclass(frozen=True, slots=True)
 class TokenEvent:
     """One new token of one sequence."""
 
@@ -87,3 +98,5 @@ class TokenEvent:
     """On the last token of a round: how many had been drafted for it, of which"""
     accepted_tokens: int = 0
     """so many were accepted and came before it."""
+    drafting: DraftingNow | None = None
+    """On the last token of a round: how the next one is made, where that is decided as it goes."""

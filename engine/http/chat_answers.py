@@ -17,7 +17,7 @@ from engine.chats.messages import Growth, Said
 from engine.chats.prompting import shown
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, RequestError, WorkerFailed
-from engine.core.generation import FinishReason, TokenEvent
+from engine.core.generation import DraftingNow, FinishReason, TokenEvent
 from engine.core.sampling_params import SamplingParams
 from engine.http.backend import Backend
 from engine.http.chat_endings import AnswerEnd, ChatEndings
@@ -27,11 +27,13 @@ from engine.localapi.chats import (
     AnswerEvent,
     AnswerRequest,
     ChatInfo,
+    DraftingInfo,
     Ending,
     Message,
     Privacy,
     Sampling,
 )
+from engine.localapi.said import said as parts_of
 from engine.localapi.schema import EngineStatus
 from engine.models.tokenizer import ChatTokenizer, TextStream
 from engine.storage.database import Database
@@ -55,6 +57,7 @@ class Running:
     text: str
     growth: Growth
     ended: Message | None = None
+    drafting: DraftingInfo | None = None
     stop_wanted: bool = False
     task: asyncio.Task[None] | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -144,7 +147,7 @@ class ChatAnswers:
             if len(running.text) > len(text) or running.growth.tokens > tokens:
                 new = running.text[len(text) :]
                 text, tokens = running.text, running.growth.tokens
-                yield AnswerEvent(kind="text", text=new, tokens=tokens)
+                yield AnswerEvent(kind="text", text=new, tokens=tokens, drafting=running.drafting)
             elif running.ended is not None:
                 yield AnswerEvent(kind="ended", answer=running.ended)
                 return
@@ -233,12 +236,15 @@ class ChatAnswers:
         events = cast(AsyncGenerator[tuple[int, TokenEvent], None], generation)
         base = running.growth
         first_s: float | None = None
-        count = 0
+        count = accepted = 0
         async with aclosing(events):
             async for _, event in events:
                 now_s = self._clock.monotonic_s()
                 first_s = now_s if first_s is None else first_s
                 count += 1
+                accepted += event.accepted_tokens
+                if event.drafting is not None:
+                    running.drafting = _drafting_info(event.drafting, count / (count - accepted))
                 if event.finish is not FinishReason.STOP:
                     running.text += stream.push(event.id)
                 if event.finish is not None:
@@ -311,6 +317,15 @@ def _privacy(status: EngineStatus) -> Privacy:
     if status.swarm is None:
         return Privacy.LOCAL
     return Privacy.PRIVATE if status.private else Privacy.PUBLIC
+
+
+def _drafting_info(now: DraftingNow, tokens_per_round: float) -> DraftingInfo:
+    return DraftingInfo(
+        draft=now.draft,
+        reason=now.reason,
+        said=parts_of(now.reason),
+        tokens_per_round=tokens_per_round,
+    )
 
 
 def _tell(running: Running) -> None:

@@ -28,6 +28,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from engine.localapi.said import Said
+
 MAX_TEXT_CHARS = 1 << 20
 MAX_ATTACHMENTS = 16
 MAX_TITLE_CHARS = 200
@@ -205,6 +207,19 @@ class AnswerRequest(_Request):
     """An answer that ended early: continue it."""
 
 
+class DraftingInfo(_Answer):
+    """How an answer is sped up: several tokens at a time are proposed, and the stages verify them."""
+
+    draft: Literal["off", "ngram", "model"]
+    """What proposes now."""
+    reason: str
+    """Why so, as words."""
+    said: tuple[Said, ...] = ()
+    """The same, taken apart."""
+    tokens_per_round: float = 1.0
+    """Of the answer so far; 1 is plain decoding."""
+
+
 class AnswerEvent(_Answer):
     """What happens to an answer, from `begun` over `text` to `ended`."""
 
@@ -217,6 +232,8 @@ class AnswerEvent(_Answer):
     """With `text`: what is new."""
     tokens: int = 0
     """With `text`: of the whole answer."""
+    drafting: DraftingInfo | None = None
+    """With `text`, where that is decided as it goes."""
 
 
 class PresetSettings(_Request):

@@ -15,9 +15,10 @@ from random import Random
 from typing import Any
 
 from engine.client.client import Client
+from engine.client.drafter import Drafter
 from engine.config import Config
 from engine.core.clock import Clock
-from engine.core.errors import ModelCorrupt, PeerUnreachable
+from engine.core.errors import EngineError, ModelCorrupt, PeerUnreachable
 from engine.core.plans import Span
 from engine.core.sentences import Sentence
 from engine.core.snapshot import SwarmSnapshot
@@ -30,6 +31,7 @@ from engine.node.absences import Absences
 from engine.node.balancer import Balancer
 from engine.node.caps import within_limits
 from engine.node.compute import Compute
+from engine.node.drafts import assumed_level_s, find_order
 from engine.node.fetching import fetch_limits
 from engine.node.fitting import Fitting
 from engine.node.founding import fixed_places
@@ -120,6 +122,7 @@ class Membership:
         self.joined: Joined | None = None
         self.serving: Serving | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._drafter: Drafter | None = None
         self.doing: str = Sentence("Starting.")
         self.progress: Progress | None = None
 
@@ -201,7 +204,8 @@ class Membership:
         )
         handler = StageHandler(joined.links, clock, config.stage, self._on_change)
         view = View(directory, joined.links)
-        client = Client(joined.links, view, spec, config.client, clock)
+        self._drafter = await self._find_draft(files, pause_reason)
+        client = Client(joined.links, view, spec, config.client, clock, self._drafter)
         directory.watch(lambda snapshot: self._follow(joined, snapshot))
         stage: StageRunner | None = None
         balancer: Balancer | None = None
@@ -242,6 +246,8 @@ class Membership:
                     await asyncio.wait({task})
             if stage is not None:
                 await stage.close()
+            if self._drafter is not None:
+                await self._drafter.stop()
             await directory.stop()
 
     async def _look(self, fitting: Fitting, stage: StageRunner, balancer: Balancer | None) -> None:
@@ -268,14 +274,33 @@ class Membership:
             if not self._looking.cancelled():
                 self._looking.result()
         finally:
-            await self.look_no_more()
+            await self._look_no_more()
 
-    async def look_no_more(self) -> None:
-        """Measure and announce nothing, if we were about to: the person has paused."""
+    async def rest(self) -> None:
+        """Measure and announce nothing, and hold no draft: the person has paused."""
+        await self._look_no_more()
+        if self._drafter is not None:
+            await self._drafter.stop()
+
+    async def _look_no_more(self) -> None:
         looking, self._looking = self._looking, None
         if looking is not None:
             looking.cancel()
             await asyncio.wait({looking})
+
+    async def _find_draft(self, files: ModelFiles, rests: Callable[[], str]) -> Drafter | None:
+        """What can draft for the model here; requests start it when it promises to pay."""
+        models_dir = self._home.models_dir_in(self.config.model.folder)
+        try:
+            order = await asyncio.to_thread(
+                find_order, files, self.config, self._compute, models_dir
+            )
+        except EngineError as error:  # the answers are the same without
+            logger.warning("nothing is drafted by a model: %s", error)
+            return None
+        if order is None:
+            return None
+        return Drafter(order, self._clock, rests, level_s=assumed_level_s(order))
 
     def _follow(self, joined: Joined, snapshot: SwarmSnapshot) -> None:
         """Learn from the announcements how the others are reached, and who can relay for us."""

@@ -75,7 +75,7 @@ class Node:
         self._watchers = Watchers(self.status, self.ended)
         parts = Parts(
             self._stage,
-            lambda: self._life.membership.look_no_more(),
+            lambda: self._life.membership.rest(),
             lambda: self._life.leave(),
             lambda: self._life.come_back(),
         )

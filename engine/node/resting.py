@@ -40,8 +40,8 @@ class Parts:
 
     stage: Callable[[], StageRunner | None]
     """Our stage; None while the model is being prepared, or when we hold no blocks."""
-    look_no_more: Callable[[], Awaitable[None]]
-    """Measure and announce nothing, if we were about to."""
+    rest: Callable[[], Awaitable[None]]
+    """Measure and announce nothing, if we were about to, and hold no draft."""
     leave: Callable[[], Awaitable[None]]
     """Leave the swarm."""
     come_back: Callable[[], Awaitable[None]]
@@ -170,7 +170,7 @@ class Resting:
         self._on_change()
 
     async def _rest_stage(self, *, finish_first: bool) -> None:
-        await self._parts.look_no_more()
+        await self._parts.rest()
         stage = self._parts.stage()
         if stage is not None and stage.phase is not Phase.PAUSED:
             await stage.pause(self.reason, finish_first=finish_first)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 from typing import Final
 
+from engine.core.sentences import Sentence
 from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.estimates import Acceptance, Timing
 
@@ -32,15 +33,15 @@ _PLAIN_EVERY: Final = 40
 """Rounds with a draft after which a plain one shows again how long that takes."""
 
 
-class Reason(StrEnum):
-    """Why the next round is as it is; for the chat's live line."""
+class Reason(Enum):
+    """Why the next round is as it is, as words for the chat's live line."""
 
-    PAYS = "drafting pays"
-    MEASURING = "measuring plain steps"
-    TOO_FEW_RIGHT = "too few drafted tokens are right"
-    TOO_SLOW = "drafts take longer than they save"
-    TRIED_ENOUGH = "drafting was tried and did not pay lately"
-    NOTHING_TO_DRAFT_WITH = "there is nothing to draft with"
+    PAYS = Sentence("drafts save time")
+    MEASURING = Sentence("Shoal measures plain steps first")
+    TOO_FEW_RIGHT = Sentence("too few drafted tokens are right")
+    TOO_SLOW = Sentence("drafts take longer than they save")
+    TRIED_ENOUGH = Sentence("drafts did not pay when they were tried")
+    NOTHING_TO_DRAFT_WITH = Sentence("there is nothing to draft with")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class Controller:
         self._acceptance = Acceptance()
         self._costs = costs
         self._timing = timing
-        self._current = PLAIN
+        self._current: dict[frozenset[Source], Option] = {}
+        """What is in use, by what has nothing to say; nothing: plain decoding."""
         self._drafted_rounds = 0
         self._balance_s = _FIRST_BALANCE_STEPS * costs.plain_s
 
@@ -81,7 +83,8 @@ class Controller:
         Args:
             silent: What has nothing to say this time, as look-up often does; to ask it costs nothing.
         """
-        plain_s = self._expected_s(PLAIN)
+        plain_s, without = self._expected_s(PLAIN), frozenset(silent)
+        current = self._current.get(without, PLAIN)
         options = [option for option in self._options if option.source not in silent]
         if not options:
             return Decision(PLAIN, Reason.NOTHING_TO_DRAFT_WITH, 1.0)
@@ -92,18 +95,19 @@ class Controller:
         best = max(options, key=lambda option: speed_ups[option])
         promised = speed_ups[best]
         if not self._timing.knows(PLAIN) or self._drafted_rounds >= _PLAIN_EVERY:
-            return self._plain(Reason.MEASURING, promised)
-        if self._current in speed_ups and promised < speed_ups[self._current] * _MARGIN_CHANGE:
-            best = self._current
-        needed = 1.0 if best == self._current else _MARGIN_ON
+            return Decision(PLAIN, Reason.MEASURING, promised)
+        if current in speed_ups and promised < speed_ups[current] * _MARGIN_CHANGE:
+            best = current
+        needed = 1.0 if best == current else _MARGIN_ON
+        self._current[without] = PLAIN
         if speed_ups[best] < needed:
-            return self._plain(self._why_not(best, plain_s), promised)
+            return Decision(PLAIN, self._why_not(best, plain_s), promised)
         affordable = [o for o in options if self._may_lose_s(o, plain_s) <= self._balance_s]
         if best not in affordable:
             best = max(affordable, key=lambda option: speed_ups[option], default=PLAIN)
             if best.is_plain or speed_ups[best] < _MARGIN_ON:
-                return self._plain(Reason.TRIED_ENOUGH, promised)
-        self._current = best
+                return Decision(PLAIN, Reason.TRIED_ENOUGH, promised)
+        self._current[without] = best
         return Decision(best, Reason.PAYS, speed_ups[best])
 
     def observe(self, option: Option, committed: float, round_s: float) -> None:
@@ -135,10 +139,11 @@ class Controller:
         """
         self._acceptance.note(option, guessed, right)
 
-    def _plain(self, reason: Reason, speed_up: float) -> Decision:
-        if reason is not Reason.MEASURING:
-            self._current = PLAIN
-        return Decision(PLAIN, reason, speed_up)
+    def disturbed(self, round_s: float) -> None:
+        """Take how long a plain round was beside which a draft got ready: drafting pays for that."""
+        plain_s = self._expected_s(PLAIN)
+        self._balance_s += _LOSS_SHARE * round_s - max(0.0, round_s - plain_s)
+        self._balance_s = min(self._balance_s, _MAX_BALANCE_STEPS * plain_s)
 
     def _expected_s(self, option: Option) -> float:
         return self._timing.expected_s(option, self._costs, self._acceptance)

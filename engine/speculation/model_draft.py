@@ -86,8 +86,7 @@ class ModelDraft:
         if num_tokens < 1 or len(ids) + self.width * num_tokens > self._capacity_tokens:
             return EMPTY
         self._trust.learn(ids)
-        known = min(self._sequence.length, len(ids) - 1)  # what follows the last must be computed
-        logits = self._sequence.extend(ids[known:], known)
+        logits = self._read(ids)
         levels = [self._alternatives(logits, [_Looked(_Node(-1, ROOT, 1.0), ())], ids, ROOT)]
         looked: list[_Looked] = []
         while len(levels) < num_tokens:
@@ -103,6 +102,21 @@ class ModelDraft:
         tree = _best(levels, looked, num_tokens)
         self._trust.expect(tree, {node.id: node.value for node in levels[0]}, len(ids))
         return tree
+
+    def follow(self, ids: Sequence[int]) -> None:
+        """Read what is committed, so that the first proposal need not wait for it."""
+        if len(ids) <= self._capacity_tokens:
+            self._read(ids)
+
+    def take_back(self, length: int) -> None:
+        """Of the ids of the last call only so many hold; the next call's begin with them."""
+        self._sequence.length = min(self._sequence.length, length)
+        self._trust.forget()
+
+    def _read(self, ids: Sequence[int]) -> Tensor:
+        """Logits after the last of them, [1, V']."""
+        known = min(self._sequence.length, len(ids) - 1)  # what follows the last must be computed
+        return self._sequence.extend(ids[known:], known)
 
     def _worth_looking(self, levels: Sequence[Sequence[_Node]], num_tokens: int) -> list[_Node]:
         """Of the deepest level, nodes whose children may still be among the best."""

@@ -37,6 +37,10 @@ class Trust:
         chance = sum(values[id_] for id_ in first) / self._factor
         self._expected = (frozenset(first), chance, length) if first else None
 
+    def forget(self) -> None:
+        """Nothing will be learnt of the last tree."""
+        self._expected = None
+
     def learn(self, ids: Sequence[int]) -> None:
         """See what became of it."""
         if self._expected is None:

@@ -53,6 +53,10 @@ class Drafts:
                 )
                 self._sequences[message["sequence"]] = (draft, [])
                 return {}
+            case "follow":
+                draft, ids = self._taken(message)
+                draft.follow(ids)
+                return {}
             case "propose":
                 return self._propose(message)
             case "close":
@@ -63,12 +67,20 @@ class Drafts:
 
     def _propose(self, message: Message) -> Message:
         started_s = time.perf_counter()
-        draft, ids = self._sequences[message["sequence"]]
-        ids[message["position"] :] = message["ids"]
+        draft, ids = self._taken(message)
         draft.width = message["width"]
         tree = draft.propose(ids, message["num_tokens"])
         draft_s = time.perf_counter() - started_s
         return {"ids": tree.ids, "parents": tree.parents, "draft_s": draft_s}
+
+    def _taken(self, message: Message) -> tuple[ModelDraft, list[int]]:
+        """A sequence with the ids that a message brings."""
+        draft, ids = self._sequences[message["sequence"]]
+        position: int = message["position"]
+        if position < len(ids):
+            draft.take_back(position)
+        ids[position:] = message["ids"]
+        return draft, ids
 
 
 def load(message: Message) -> DraftModel:

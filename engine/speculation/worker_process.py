@@ -95,6 +95,11 @@ class DraftProcess:
         return draft
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it answers no more."""
+        return self._reader.done()
+
+    @property
     def pid(self) -> int:
         """Process id."""
         return self._process.pid
@@ -128,34 +133,37 @@ class DraftProcess:
 
         Args:
             sequence: Its number.
-            ids: All tokens committed so far, prompt included.
+            ids: All tokens committed so far, prompt included, and any that are taken to be; the next
+                call may take those back.
             num_tokens: The most nodes wanted.
             width: Alternatives at each place; 1 gives a chain.
 
         Raises:
             WorkerFailed: The process ended.
         """
-        known = self._known[sequence]
-        new = list(ids[len(known) :])
-        asked = self._ask(
+        answer = await self._ask(
             {
                 "op": "propose",
-                "sequence": sequence,
-                "position": len(known),
-                "ids": new,
+                **self._news_of(sequence, ids),
                 "num_tokens": num_tokens,
                 "width": width,
             }
         )
-        known.extend(new)
-        answer = await asked
         tree = TokenTree(tuple(answer["ids"]), tuple(answer["parents"]))
         return Proposal(tree, answer["draft_s"])
 
-    async def close(self, sequence: int) -> None:
+    async def follow(self, sequence: int, ids: Sequence[int]) -> None:
+        """Read what is committed, so that the first proposal need not wait for it.
+
+        Raises:
+            WorkerFailed: The process ended.
+        """
+        await self._ask({"op": "follow", **self._news_of(sequence, ids)})
+
+    def close(self, sequence: int) -> None:
         """Forget a sequence; unknown ones are fine."""
         self._known.pop(sequence, None)
-        await self._ask({"op": "close", "sequence": sequence})
+        self._ask({"op": "close", "sequence": sequence})
 
     async def stop(self) -> None:
         """Kill the process and wait for it: it holds nothing that must be saved."""
@@ -164,6 +172,18 @@ class DraftProcess:
         await self._reader
         assert self._process.stdin is not None
         self._process.stdin.close()
+
+    def _news_of(self, sequence: int, ids: Sequence[int]) -> dict[str, Any]:
+        """What the process does not know of a sequence yet."""
+        known = self._known[sequence]
+        position = len(known)
+        if known != ids[:position]:
+            position = next(
+                (at for at, pair in enumerate(zip(known, ids, strict=False)) if pair[0] != pair[1]),
+                min(position, len(ids)),
+            )
+        known[position:] = new = list(ids[position:])
+        return {"sequence": sequence, "position": position, "ids": new}
 
     def _ask(self, message: dict[str, Any]) -> asyncio.Future[_Answer]:
         future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
 from engine.speculation.controller import Decision, Reason
-from engine.speculation.costs import PLAIN, Option, Source
+from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.tree import Draft, TokenTree
 from tests.support.drafting import Echo, Prophet
 from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
@@ -170,19 +170,27 @@ async def test_draft_that_is_always_right_is_several_times_fewer_rounds(
 class Moody:
     """Drafts for a few rounds, then does not, whatever happens."""
 
+    option = Option(Source.LOOKUP, 4)
+
     def __init__(self, costs: object, timing: object) -> None:
         self.rounds: list[Option] = []
         self.guesses = 0
 
-    def choose(self) -> Decision:
+    def set_costs(self, costs: Costs) -> None:
+        pass
+
+    def choose(self, silent: Collection[Source] = ()) -> Decision:
         drafts = len(self.rounds) % 6 >= 3
-        return Decision(Option(Source.LOOKUP, 4) if drafts else PLAIN, Reason.PAYS, 1.0)
+        return Decision(self.option if drafts else PLAIN, Reason.PAYS, 1.0)
 
     def observe(self, option: Option, committed: float, round_s: float) -> None:
         self.rounds.append(option)
 
     def observe_guesses(self, option: Option, guessed: int, right: int) -> None:
         self.guesses += guessed
+
+    def disturbed(self, round_s: float) -> None:
+        pass
 
 
 async def test_ring_is_opened_and_closed_again_within_an_answer_and_no_token_changes(

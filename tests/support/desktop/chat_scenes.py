@@ -38,7 +38,14 @@ from app.windows.model_picker import ModelPicker
 from app.windows.top_window import TopWindow
 from engine.http.catalogue_routes import Rooms, standing
 from engine.localapi.catalogue import Catalogue
-from engine.localapi.chats import AttachmentInfo, ChatList, Ending, Message, MessagePage
+from engine.localapi.chats import (
+    AttachmentInfo,
+    ChatList,
+    DraftingInfo,
+    Ending,
+    Message,
+    MessagePage,
+)
 from engine.localapi.running import Home
 from engine.localapi.schema import EngineState, EngineStatus, PipelineStage, Progress
 from engine.models.catalogue import catalogue
@@ -157,7 +164,10 @@ def scenes() -> dict[str, AppState]:
     last = page().messages[-1]
     streaming = AnswerBegun(1, None, last.model_copy(update={"ending": None}))
     more = (" zigzags", " from", " side", " to", " side")
-    growing = tuple(AnswerGrew(1, word, 85 + at, at / 14.2) for at, word in enumerate(more))
+    drafting = DraftingInfo(draft="model", reason="drafts save time", tokens_per_round=2.1)
+    growing = tuple(
+        AnswerGrew(1, word, 85 + at, at / 14.2, drafting) for at, word in enumerate(more)
+    )
     failed = last.model_copy(update={"ending": Ending.FAILED, "failure": no_route})
     stopped = EngineStopped(
         "It ended 5 times in a row. The worker has no memory left; close other programs. "

@@ -8,6 +8,7 @@ import pytest
 from app.chat_messages import (
     AnswerAsked,
     AnswerEnded,
+    AnswerGrew,
     AnswerLost,
     ChatDeleted,
     ChatsListed,
@@ -25,7 +26,8 @@ from app.chat_presenters import (
 )
 from app.messages import EngineStarting, Message, StatusArrived
 from app.words import model_name
-from engine.localapi.chats import ChatList, Privacy
+from engine.localapi.chats import ChatList, DraftingInfo, Privacy
+from engine.localapi.said import Said
 from tests.support.app_states import after, answer, answered, begun, grew, info, question, status
 
 NOW = datetime(2026, 3, 4, 18, 5, tzinfo=timezone(timedelta(hours=1)))
@@ -105,6 +107,20 @@ def test_live_line_tells_speed_count_and_place():
     waiting = chat(*told(), *begun(1)).live_line
     assert waiting == "Waiting for the first token… · on this computer"
     assert chat(*told()).live_line == "on this computer"
+
+
+def test_live_line_tells_what_drafts_and_why_nothing_does():
+    parts = (Said(text="drafts take longer than they save"),)
+    off = DraftingInfo(draft="off", reason=parts[0].text, said=parts)
+    for drafting, said in (
+        (off, "no draft: drafts take longer than they save"),
+        (off.model_copy(update={"draft": "model", "tokens_per_round": 2.13}),
+         "2.1 tokens a round with a draft model"),
+        (off.model_copy(update={"draft": "ngram", "tokens_per_round": 3.0}),
+         "3.0 tokens a round by looking up"),
+    ):  # fmt: skip
+        grown = AnswerGrew(1, "So", 4, 1.0, drafting)
+        assert chat(*told(), *begun(1), grown).live_line == f"4 tokens · on this computer · {said}"
 
 
 def test_live_line_names_swarm_stages_and_relays():

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from engine.client.batch import Sequence
@@ -9,8 +11,17 @@ from engine.core.plans import Hop, Route, Span
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.speculation.controller import Decision, Reason
-from engine.speculation.costs import PLAIN, Option
+from engine.speculation.costs import PLAIN, Costs, Option, Source
 from tests.support.drafting import Echo
+
+COSTS = Costs(
+    num_stages=1,
+    compute_s=0.5,
+    compute_token_s=0.01,
+    token_bytes=100,
+    bytes_per_s=1e6,
+    rtt_s=0.0,
+)
 
 
 class Watch:
@@ -34,14 +45,21 @@ class Told:
         self.rounds: list[tuple[Option, float, float]] = []
         self.guesses: list[tuple[Option, int, int]] = []
 
-    def choose(self) -> Decision:
-        return Decision(self.option, Reason.PAYS, 1.0)
+    def set_costs(self, costs: Costs) -> None:
+        pass
+
+    def choose(self, silent: Collection[Source] = ()) -> Decision:
+        option = PLAIN if self.option.source in silent else self.option
+        return Decision(option, Reason.PAYS, 1.0)
 
     def observe(self, option: Option, committed: float, round_s: float) -> None:
         self.rounds.append((option, committed, pytest.approx(round_s)))
 
     def observe_guesses(self, option: Option, guessed: int, right: int) -> None:
         self.guesses.append((option, guessed, right))
+
+    def disturbed(self, round_s: float) -> None:
+        raise AssertionError("no draft got ready")
 
 
 def sequence() -> Sequence:
@@ -52,55 +70,43 @@ def sequence() -> Sequence:
 
 def test_plain_rounds_are_timed_and_look_up_guesses_unseen() -> None:
     watch, policy, one = Watch(), Told(), sequence()
-    steering = Steering(policy, watch)
+    steering = Steering(policy, watch, COSTS)
     for token, at_s in ((2, 1.0), (3, 1.5), (9, 2.5)):
         watch.now_s = at_s
         one.ids.append(token)
         steering.answered(one, 0, 0, 1, is_open=False)
     assert policy.rounds == [(PLAIN, 1.0, 0.5), (PLAIN, 1.0, 1.0)]
     assert policy.guesses == [(LOOKUPS[0], 1, 1), (LOOKUPS[0], 1, 0)]
-    assert not steering.wants_lead(one)
+    assert steering.wanted(one).is_plain
 
 
 def test_client_takes_the_lead_where_drafting_pays_and_there_is_something_to_say() -> None:
     watch, policy, one = Watch(), Told(), sequence()
     policy.option = LOOKUPS[1]
-    steering = Steering(policy, watch)
+    steering = Steering(policy, watch, COSTS)
     one.ids.append(7)  # never seen before
     steering.answered(one, 0, 0, 1, is_open=False)
-    assert not steering.wants_lead(one)
+    assert steering.wanted(one).is_plain
     one.ids.append(1)
     steering.answered(one, 0, 0, 1, is_open=False)
-    assert steering.wants_lead(one)
+    assert steering.wanted(one) == LOOKUPS[1]
     one.leads = True
     steering.takes_lead(one)
     watch.now_s = 3.0
     one.ids.append(2)
     steering.answered(one, 0, 0, 1, is_open=True)
     assert len(policy.rounds) == 1  # what waited for the client's message is no plain round
-    row, ids = one.next_row(0, steering)
-    assert (len(row.parents), ids) == (4, [2, 3, 1, 7, 1])
+    steering.begins(one, LOOKUPS[1], 4)
     watch.now_s = 3.25
     one.ids += [3, 1, 2]
-    steering.answered(one, 4, 2, 1, is_open=True)
+    steering.answered(one, 3, 2, 1, is_open=True)
     assert policy.rounds[1:] == [(LOOKUPS[1], 3.0, 0.25)]
     assert policy.guesses[-1] == (LOOKUPS[1], 3, 2)
 
 
-def test_round_with_nothing_to_say_closes_the_ring() -> None:
-    policy, one = Told(), sequence()
-    policy.option = LOOKUPS[0]
-    one.ids.append(7)
-    one.leads = True
-    row, ids = one.next_row(0, Steering(policy, Watch()))
-    assert (row.parents, ids) == ((), [7])
-    assert not one.leads
-    assert not row.flags & row.flags.OPEN
-
-
 def test_rounds_of_a_batch_are_told_once_all_have_had_one() -> None:
     watch, policy = Watch(), Told()
-    steering = Steering(policy, watch)
+    steering = Steering(policy, watch, COSTS)
     rows = [sequence(), sequence()]
     for turn in range(3):
         for place, one in enumerate(rows):

@@ -189,7 +189,7 @@ async def test_the_process_proposes_what_the_model_does(
         assert (await process.propose(1, longer, 8, width=3)).tree == here.propose(longer, 8)
         greedy = ModelDraft(itself, SamplingParams(), len(PROMPT), 128)
         assert (await process.propose(2, PROMPT, 4)).tree == greedy.propose(PROMPT, 4)
-        await process.close(1)
+        process.close(1)
     finally:
         await process.stop()
     with pytest.raises(WorkerFailed, match="nothing is drafted"):

@@ -1,0 +1,305 @@
+"""This node's draft model: its process is there while requests want it, and no longer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import statistics
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from engine.core.clock import Clock
+from engine.core.errors import EngineError, EnginePaused, ModelError, WorkerFailed
+from engine.core.ids import SessionId
+from engine.core.sampling_params import SamplingParams
+from engine.speculation.tree import TokenTree
+from engine.speculation.worker_process import DraftOrder, DraftProcess
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_IDLE_S: Final = 60.0
+"""The process ends when no request has wanted it for so long."""
+_START_LIMIT_S: Final = 120.0
+_ANSWER_LIMIT_S: Final = 30.0
+_FIRST_BACK_OFF_S: Final = 30.0
+"""After a failure no other try is made for so long; twice as long after each further one."""
+_MAX_BACK_OFFS: Final = 5
+_ENDED: Final = "The draft's process has ended; nothing is drafted."
+_SPARE_TOKENS: Final = 256
+"""Of a sequence in the draft, for what is looked at and not proposed."""
+_NEWEST_SHARE: Final = 0.2
+"""Of the newest time in the mean."""
+_WARM_UP: Final = tuple(range(8))
+_WARM_UP_SEQUENCE: Final = 0
+_WARM_UP_LEVELS: Final = 4
+_WARM_UP_TIMES: Final = 3
+
+
+class Drafted(Protocol):
+    """A sequence as a draft sees it; `engine.client.batch.Sequence` is it."""
+
+    session: SessionId
+    prompt_tokens: int
+    capacity_tokens: int
+    sampling: SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a draft shall go on from."""
+
+    sequence: Drafted
+    ids: list[int]
+    """Its tokens; the last of them may be taken to be committed, and taken back by the next call."""
+
+
+class Drafter:
+    """One draft model, shared by all requests.
+
+    Args:
+        order: What drafts, and for which model.
+        clock: Tells the time.
+        rests: Why nothing may be held in memory now; empty: it may.
+        level_s: What a place of a draft is taken to need before that was measured.
+        idle_s: The process ends when no request has wanted it for so long.
+    """
+
+    def __init__(
+        self,
+        order: DraftOrder,
+        clock: Clock,
+        rests: Callable[[], str] = str,
+        *,
+        level_s: float = 0.01,
+        idle_s: float = _IDLE_S,
+    ) -> None:
+        self._order = order
+        self._clock = clock
+        self._rests = rests
+        self._idle_s = idle_s
+        self.level_s = level_s
+        """What a place of a draft takes for one sequence."""
+        self.seconds = 0.0
+        """What all proposals have taken together."""
+        self.trouble: EngineError | None = None
+        """Why nothing is drafted at present."""
+        self._process: DraftProcess | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._opened: set[SessionId] = set()
+        """Sequences that the process knows."""
+        self._following: set[SessionId] = set()
+        """Those of them whose prompts it has read."""
+        self._reading = 0
+        self._failures = 0
+        self._not_before_s = 0.0
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be asked now."""
+        return self._process is not None and not self._process.has_ended
+
+    @property
+    def may_start(self) -> bool:
+        """Whether `wake` would do something, or has done."""
+        return not self._rests() and self._clock.monotonic_s() >= self._not_before_s
+
+    @property
+    def is_busy_beside(self) -> bool:
+        """Whether it starts or reads a prompt: what else this machine does may be slower meanwhile."""
+        return self._starting is not None or self._reading > 0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    def follows(self, sequence: Drafted) -> bool:
+        """Whether a proposal need not wait for the prompt to be read."""
+        return sequence.session in self._following
+
+    def wake(self) -> None:
+        """Start the process, unless it runs, starts, or must not; returns at once."""
+        if not self.is_ready and self._starting is None and self.may_start:
+            self._starting = asyncio.create_task(self._start(), name="draft-start")
+
+    async def ready(self) -> None:
+        """Wait until it can be asked.
+
+        Raises:
+            EngineError: It cannot be; the text says why.
+        """
+        self.wake()
+        if self._starting is not None:
+            await asyncio.wait({self._starting})
+        if self.is_ready:
+            return
+        if reason := self._rests():
+            raise EnginePaused(f"{reason} Meanwhile no draft model runs.")
+        raise self.trouble or WorkerFailed(_ENDED)
+
+    async def follow(self, wanted: Wanted) -> None:
+        """Read a sequence, so that its first proposal need not wait for that.
+
+        Raises:
+            WorkerFailed: The process ended.
+        """
+        self._reading += 1
+        try:
+            process = await self._opened_at([wanted.sequence])
+            await self._answered(process, process.follow(wanted.sequence.session, wanted.ids))
+            self._following.add(wanted.sequence.session)
+        finally:
+            self._reading -= 1
+
+    async def propose(
+        self, wanted: Sequence[Wanted], num_tokens: int, width: int = 1
+    ) -> list[TokenTree]:
+        """What may come next, for each.
+
+        Args:
+            wanted: Sequences with their ids.
+            num_tokens: The most nodes for each.
+            width: Alternatives at each place; 1 gives chains.
+
+        Raises:
+            WorkerFailed: The process ended, or did not answer in time.
+        """
+        process = await self._opened_at([one.sequence for one in wanted])
+        proposals = await self._answered(
+            process,
+            asyncio.gather(
+                *(
+                    process.propose(one.sequence.session, one.ids, num_tokens, width=width)
+                    for one in wanted
+                )
+            ),
+        )
+        for one, proposal in zip(wanted, proposals, strict=True):
+            # A first proposal reads the prompt as well, which says nothing of the others.
+            if one.sequence.session in self._following and len(proposal.tree):
+                levels = max(proposal.tree.depths())
+                self.level_s += _NEWEST_SHARE * (proposal.draft_s / levels - self.level_s)
+            self._following.add(one.sequence.session)
+            self.seconds += proposal.draft_s
+        return [proposal.tree for proposal in proposals]
+
+    def close(self, sessions: Iterable[SessionId]) -> None:
+        """Forget sequences; when there are none, the process ends after a while."""
+        closed = self._opened.intersection(sessions)
+        self._opened -= closed
+        self._following -= closed
+        if self._process is not None:
+            for session in closed:
+                self._process.close(session)
+            self._end_when_idle()
+
+    async def stop(self) -> None:
+        """End the process, so that its memory comes back; a later request may start it again."""
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            starting.cancel()
+            await asyncio.wait({starting})
+        self._let_go()
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _start(self) -> None:
+        try:
+            async with asyncio.timeout(_START_LIMIT_S):
+                process = await DraftProcess.start(self._order)
+                try:
+                    self.level_s = await _measured(process)
+                except BaseException:
+                    await process.stop()
+                    raise
+        except TimeoutError:
+            self._failed(WorkerFailed(f"The draft could not be loaded in {_START_LIMIT_S:.0f} s."))
+        except EngineError as error:
+            self._failed(error)
+        else:
+            self._process, self.trouble = process, None
+            logger.info("the draft runs: %.1f ms a token", 1000 * self.level_s)
+            self._end_when_idle()
+        finally:
+            self._starting = None
+
+    async def _opened_at(self, sequences: Sequence[Drafted]) -> DraftProcess:
+        """The process, with these sequences open."""
+        process = self._process
+        if process is None:
+            raise WorkerFailed(_ENDED)
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        for sequence in sequences:
+            if sequence.session not in self._opened:
+                self._opened.add(sequence.session)
+                await self._answered(
+                    process,
+                    process.open(
+                        sequence.session,
+                        sequence.sampling,
+                        sequence.prompt_tokens,
+                        sequence.capacity_tokens + _SPARE_TOKENS,
+                    ),
+                )
+        return process
+
+    async def _answered(self, process: DraftProcess, answer: Awaitable[T]) -> T:
+        error: EngineError
+        try:
+            async with asyncio.timeout(_ANSWER_LIMIT_S):
+                return await answer
+        except TimeoutError:
+            error = WorkerFailed(f"The draft did not answer within {_ANSWER_LIMIT_S:.0f} s.")
+        except EngineError as failure:
+            error = failure
+        if self._process is process:  # else it was ended by ourselves
+            self._failed(error)
+        raise error
+
+    def _failed(self, error: EngineError) -> None:
+        """Go on without for a while, and tell it once."""
+        self._let_go()
+        self.trouble = error
+        if isinstance(error, ModelError):  # it will not be another one
+            self._not_before_s = math.inf
+        else:
+            wait_s = _FIRST_BACK_OFF_S * 2.0 ** min(self._failures, _MAX_BACK_OFFS)
+            self._not_before_s = self._clock.monotonic_s() + wait_s
+        self._failures += 1
+        logger.warning("nothing is drafted by a model: %s", error)
+
+    def _let_go(self) -> None:
+        process, self._process = self._process, None
+        self._opened.clear()
+        self._following.clear()
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if process is not None:
+            ending = asyncio.create_task(process.stop(), name="draft-end")
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+    def _end_when_idle(self) -> None:
+        if not self._opened and self._idle is None:
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(self._idle_s, self._let_go)
+
+
+async def _measured(process: DraftProcess) -> float:
+    """What a place of a draft takes, in seconds."""
+    await process.open(_WARM_UP_SEQUENCE, SamplingParams(), len(_WARM_UP), _SPARE_TOKENS)
+    taken_s = [
+        (await process.propose(_WARM_UP_SEQUENCE, _WARM_UP, _WARM_UP_LEVELS)).draft_s
+        for _ in range(_WARM_UP_TIMES)
+    ]
+    process.close(_WARM_UP_SEQUENCE)
+    return statistics.median(taken_s) / _WARM_UP_LEVELS

@@ -1,0 +1,152 @@
+"""Leading a batch's rounds: the rows that its client sends while the ring is open, and their drafts.
+
+What look-up proposes is sent at once. A model takes its time, in a process of its own: a task waits
+for it and then sends its rows in one frame, if the attempt is still the present one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Coroutine
+from collections.abc import Sequence as SequenceOf
+from typing import Any
+
+import numpy as np
+
+from engine.client.asking import Asker
+from engine.client.batch import Batch, Sequence
+from engine.client.drafter import Wanted
+from engine.client.drafting import shallow
+from engine.core.errors import EngineError, PeerUnreachable
+from engine.core.ids import PeerId, SessionId
+from engine.core.plans import Route
+from engine.protocol.frames import Frame, Kind
+from engine.protocol.messages import Sessions
+from engine.speculation.costs import PLAIN, Option, Source
+from engine.speculation.tree import EMPTY, TokenTree
+from engine.swarm.links import Links
+
+
+class Leading:
+    """Of one batch.
+
+    Args:
+        batch: Its sequences, and how they are drafted.
+        links: To the stages.
+        asker: Asks the last one for the lead.
+    """
+
+    def __init__(self, batch: Batch, links: Links, asker: Asker) -> None:
+        self._batch = batch
+        self._links = links
+        self._asker = asker
+        self._drafting: set[asyncio.Task[None]] = set()
+        self._reading: set[SessionId] = set()
+        """Sequences that the model has not read yet, but does now."""
+
+    def go_on(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
+        """Send the next rows of sequences that wait for them, with what their drafts propose."""
+        made: list[tuple[Sequence, Option, TokenTree]] = []
+        asked: dict[Option, list[Sequence]] = defaultdict(list)
+        for sequence in sequences:
+            option, tree = self._at_once(sequence)
+            if option.source is Source.MODEL:
+                asked[option].append(sequence)
+            else:
+                made.append((sequence, option, tree))
+        if made:
+            self._send(route.first, made)
+        for option, some in asked.items():
+            self._begin(self._send_drafted(route.first, some, option))
+
+    def consider(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
+        """Open the ring of those that decode plainly, where drafting pays and can begin."""
+        steering, drafter = self._batch.steering, self._batch.drafter
+        if steering is None:
+            return
+        ready: list[Sequence] = []
+        for sequence in sequences:
+            option = steering.wanted(sequence)
+            if option.source is not Source.MODEL or (drafter and drafter.follows(sequence)):
+                ready += [] if option.is_plain else [sequence]
+            elif sequence.session not in self._reading:
+                # The prompt is read beside plain decoding: nobody waits for it.
+                self._reading.add(sequence.session)
+                steering.disturbed()
+                self._begin(self._read(sequence))
+        if ready:
+            sessions = Sessions(sessions=tuple(sequence.session for sequence in ready))
+            self._asker.tell([route.last], Kind.LEAD, sessions)
+            for sequence in ready:
+                sequence.leads = True
+                steering.takes_lead(sequence)
+
+    def end(self) -> None:
+        """Wait for no draft any more, and let them be forgotten."""
+        for task in self._drafting:
+            task.cancel()
+        if self._batch.drafter is not None:
+            self._batch.drafter.close(self._batch.sequences)
+
+    def _at_once(self, sequence: Sequence) -> tuple[Option, TokenTree]:
+        """How the next round is made; with a model's option what it proposes is still to come."""
+        if self._batch.drafting is None or not sequence.leads or sequence.draft_depth <= 0:
+            return PLAIN, EMPTY
+        steering = self._batch.steering
+        option = self._batch.drafting.always if steering is None else steering.decision.option
+        if option.source is Source.LOOKUP and sequence.draft is not None:
+            tree = sequence.draft.propose(sequence.ids, option.num_tokens)
+            if len(tree) or steering is None:
+                return option, tree
+            option = steering.when_silent.option
+        return option, EMPTY
+
+    async def _send_drafted(
+        self, first: PeerId, sequences: SequenceOf[Sequence], option: Option
+    ) -> None:
+        """Wait for the model's proposals and send them."""
+        batch, drafter = self._batch, self._batch.drafter
+        attempt = batch.attempt
+        trees = [EMPTY] * len(sequences)
+        try:
+            if drafter is not None:
+                wanted = [Wanted(sequence, sequence.ids) for sequence in sequences]
+                trees = await drafter.propose(wanted, option.num_tokens, option.width)
+        except EngineError:  # the drafter has told it; the answer goes on without
+            for sequence in sequences:
+                sequence.leads = False
+        if batch.attempt == attempt and not batch.has_failed:
+            rows = zip(sequences, trees, strict=True)
+            self._send(first, [(sequence, option, tree) for sequence, tree in rows])
+
+    def _send(self, first: PeerId, made: SequenceOf[tuple[Sequence, Option, TokenTree]]) -> None:
+        batch, steering = self._batch, self._batch.steering
+        rows, ids = [], []
+        for sequence, option, tree in made:
+            if steering is not None:
+                tree = shallow(tree, sequence.draft_depth)
+                sequence.leads = len(tree) > 0  # a round of nothing closes the ring
+                steering.begins(sequence, option, len(tree))
+            row, tokens = sequence.next_row(batch.attempt, tree)
+            rows.append(row)
+            ids += tokens
+        try:
+            frame = Frame(Kind.STEP, b"", tuple(rows), np.array(ids, np.int32))
+            self._links.send(first, frame)
+        except PeerUnreachable as error:
+            batch.fail(error)
+
+    async def _read(self, sequence: Sequence) -> None:
+        try:
+            assert self._batch.drafter is not None
+            with contextlib.suppress(EngineError):  # the drafter has told it
+                await self._batch.drafter.follow(Wanted(sequence, list(sequence.ids)))
+        finally:
+            self._reading.discard(sequence.session)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="drafting")
+        self._drafting.add(task)
+        task.add_done_callback(self._drafting.discard)

@@ -1,0 +1,231 @@
+"""Answers with a draft model are those without, whatever it says and whatever becomes of its process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+import torch
+from safetensors.torch import load_file, save_file
+
+from engine.client.client import Client
+from engine.client.drafter import Drafter
+from engine.client.drafting import Drafting
+from engine.config import ClientConfig
+from engine.core.errors import EnginePaused, ModelError, RequestError, WorkerFailed
+from engine.core.generation import Speculation, TokenEvent
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
+from engine.models.layout import ModelFiles
+from engine.models.sources import resolve
+from engine.speculation.costs import Option, Source
+from engine.speculation.prompt_lookup import PromptLookup
+from engine.speculation.worker_process import DraftOrder
+from tests.support.local_swarm import CLOCK, LocalSwarm, collect, local_swarm
+from tests.support.tiny_models import save_tiny
+from tests.swarm.test_speculation import Moody, check_same, counts
+
+SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
+NEW_TOKENS = 20
+PROMPTS = [list(range(20, 90)), [5, 6, 7], [3, 1, 4, 1, 5, 9, 2, 6]]
+PARAMS = [
+    SamplingParams(max_new_tokens=NEW_TOKENS),
+    SamplingParams(max_new_tokens=NEW_TOKENS, temperature=0.9, top_p=0.95, seed=11),
+    SamplingParams(max_new_tokens=NEW_TOKENS, temperature=1.0, seed=3, repetition_penalty=1.3),
+]
+CONFIG = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def files_of(directory: Path) -> ModelFiles:
+    return resolve(str(directory), directory.parent, "float32", lambda progress: None)
+
+
+@pytest.fixture(scope="module")
+def order(tmp_path_factory: pytest.TempPathFactory) -> DraftOrder:
+    """A target, and a sibling that is often right: the same weights, a little off."""
+    directory = tmp_path_factory.mktemp("models")
+    options = {"max_position_embeddings": 2048}
+    target = save_tiny("llama", directory / "tiny", **options)
+    sibling = save_tiny("llama", directory / "sibling", **options)
+    torch.manual_seed(0)
+    weights = load_file(sibling / "model.safetensors")
+    for weight in weights.values():
+        weight += 0.03 * weight.std() * torch.randn_like(weight) if weight.dim() > 1 else 0
+    save_file(weights, sibling / "model.safetensors", metadata={"format": "pt"})
+    return DraftOrder(files_of(target), files_of(sibling), threads=1)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def swarm(order: DraftOrder) -> AsyncIterator[LocalSwarm]:
+    async with local_swarm(order.target.directory, *SPANS) as swarm:
+        swarm.hidden = {swarm.stages[3].peer}
+        yield swarm
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def drafter(order: DraftOrder) -> AsyncIterator[Drafter]:
+    drafter = Drafter(order, CLOCK)
+    yield drafter
+    await drafter.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plain(swarm: LocalSwarm) -> list[list[TokenEvent]]:
+    return await collect(swarm.client(await swarm.node("plain"), CONFIG), PROMPTS, PARAMS)
+
+
+async def client_with(swarm: LocalSwarm, name: str, drafter: Drafter | None) -> Client:
+    links = await swarm.node(name)
+    return Client(links, swarm, swarm.spec, CONFIG, CLOCK, drafter)
+
+
+async def generate(
+    client: Client, speculation: Speculation | None = None, drafting: Drafting | None = None
+) -> list[list[TokenEvent]]:
+    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
+    stream = client.generate(PROMPTS, PARAMS, speculation=speculation, drafting=drafting)
+    async for index, event in stream:
+        events[index].append(event)
+    return events
+
+
+@pytest.mark.parametrize(
+    "speculation", [Speculation("model", 4), Speculation("model", 13, 4)], ids=["chain", "tree"]
+)
+async def test_batch_with_a_draft_model_equals_plain_decoding(
+    swarm: LocalSwarm,
+    drafter: Drafter,
+    plain: Sequence[Sequence[TokenEvent]],
+    speculation: Speculation,
+) -> None:
+    client = await client_with(swarm, f"model-{speculation.width}", drafter)
+    events = await generate(client, speculation)
+    check_same(events, plain)
+    drafted, accepted = counts(events)
+    assert len(PROMPTS) * NEW_TOKENS / 4 < accepted < drafted
+
+
+class MoodyModel(Moody):
+    """Wants the model for a few rounds, then does not."""
+
+    option = Option(Source.MODEL, 4)
+
+
+async def test_model_reads_the_text_beside_plain_decoding_and_then_drafts(
+    swarm: LocalSwarm, drafter: Drafter, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    await drafter.ready()
+    moods: list[Moody] = []
+
+    def policy(costs: object, timing: object) -> Moody:
+        moods.append(MoodyModel(costs, timing))
+        return moods[-1]
+
+    drafting = Drafting(PromptLookup, 8, policy, drafter)
+    events = await generate(await client_with(swarm, "moody", drafter), drafting=drafting)
+    check_same(events, plain)
+    (mood,) = moods
+    assert {option.source for option in mood.rounds} == {Source.OFF, Source.MODEL}
+    assert counts(events)[1]
+
+
+async def test_model_where_it_pays_changes_no_token(
+    swarm: LocalSwarm, drafter: Drafter, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    events = await generate(await client_with(swarm, "auto", drafter), Speculation("auto"))
+    check_same(events, plain)
+
+
+async def test_stage_that_dies_while_a_model_drafts_is_replaced_and_no_token_changes(
+    swarm: LocalSwarm, drafter: Drafter, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    client = await client_with(swarm, "loses", drafter)
+    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
+    gone, spare = swarm.stages[1], swarm.stages[3]
+    try:
+        stream = client.generate(PROMPTS, PARAMS, speculation=Speculation("model", 4))
+        async for index, event in stream:
+            events[index].append(event)
+            if len(events[0]) >= 6 and spare.peer in swarm.hidden:
+                swarm.hidden = set()
+                swarm.vanish(gone.peer)
+    finally:
+        swarm.restore(gone.peer)
+        swarm.hidden = {spare.peer}
+    check_same(events, plain)
+    assert client.recoveries.seconds
+
+
+async def test_process_ends_when_nobody_has_wanted_it_for_a_while_and_while_we_rest(
+    swarm: LocalSwarm, order: DraftOrder
+) -> None:
+    reason = ""
+    drafter = Drafter(order, CLOCK, lambda: reason, idle_s=0.2)
+    client = await client_with(swarm, "idle", drafter)
+    try:
+        await generate(client, Speculation("model", 4))
+        pid = drafter.pid
+        assert pid is not None
+        while drafter.pid is not None:
+            await asyncio.sleep(0.05)
+        while psutil.pid_exists(pid):
+            await asyncio.sleep(0.05)
+        reason = "You have paused Shoal."
+        drafter.wake()
+        with pytest.raises(EnginePaused, match="You have paused Shoal"):
+            await drafter.ready()
+    finally:
+        await drafter.stop()
+
+
+async def test_draft_with_another_tokenizer_is_refused_and_plain_decoding_goes_on(
+    swarm: LocalSwarm,
+    order: DraftOrder,
+    plain: Sequence[Sequence[TokenEvent]],
+    tmp_path: Path,
+) -> None:
+    other = save_tiny("llama", tmp_path / "other", num_hidden_layers=1)
+    path = other / "tokenizer.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('"Ġm": ', '"Ġmm": '), encoding="utf-8")
+    drafter = Drafter(replace(order, draft=files_of(other)), CLOCK)
+    client = await client_with(swarm, "other", drafter)
+    with pytest.raises(ModelError, match="tokenizers differ in the tokens they have"):
+        await generate(client, Speculation("model", 4))
+    assert not drafter.may_start
+    check_same(await generate(client, Speculation("auto")), plain)
+
+
+async def test_model_that_has_no_draft_here_is_said_to_have_none(swarm: LocalSwarm) -> None:
+    client = await client_with(swarm, "none", None)
+    with pytest.raises(RequestError, match="no draft for the model"):
+        await generate(client, Speculation("model", 4))
+
+
+async def test_answer_goes_on_without_a_draft_whose_process_was_killed(
+    swarm: LocalSwarm, drafter: Drafter, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    await drafter.ready()
+    client = await client_with(swarm, "killed", drafter)
+    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
+    stream = client.generate(PROMPTS, PARAMS, speculation=Speculation("model", 4))
+    async for index, event in stream:
+        events[index].append(event)
+        if len(events[0]) >= 6 and drafter.pid is not None:
+            os.kill(drafter.pid, signal.SIGKILL)
+    check_same(events, plain)
+    assert 0 < counts(events)[1] < len(PROMPTS) * NEW_TOKENS / 2
+    assert drafter.pid is None
+    assert not drafter.may_start  # not again and again
+    with pytest.raises(WorkerFailed, match="nothing is drafted"):
+        await generate(client, Speculation("model", 4))
+    check_same(await generate(client, Speculation("auto")), plain)
