@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from engine.core.ids import PeerId
 from engine.core.plans import Span
+from engine.core.protocol_window import UNSAID, ProtocolWindow
 
 
 class StageState(StrEnum):
@@ -48,6 +49,8 @@ class StageInfo:
     """What each row adds to that; both are 0 when not measured yet."""
     sessions: int = 0
     """Sequences that pass through it now."""
+    protocols: ProtocolWindow = UNSAID
+    """What it speaks."""
     next_span: Span | None = None
     """Blocks that it is about to hold instead of `span`, which it serves until then."""
 
@@ -66,6 +69,10 @@ class SwarmSnapshot:
     stages: tuple[StageInfo, ...] = ()
     dropped_records: int = 0
     """Records refused so far: oversized, unsigned, expired, inconsistent."""
+    stages_ahead: int = 0
+    """Left out, because this version is too old to understand them."""
+    stages_behind: int = 0
+    """Left out, because they are too old to be understood."""
     peers_online: int = 0
     link_s: Mapping[PeerId, Mapping[PeerId, float]] = field(default_factory=dict)
     """One-way times to neighbours, in seconds, as each peer has measured them."""

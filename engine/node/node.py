@@ -143,16 +143,17 @@ class Node:
 
     def status(self) -> EngineStatus:
         """See `Backend`."""
-        return describe(
+        status = describe(
             self._life.membership,
             self._life.trouble,
             self._resting.now(),
             api_url=self.api_url,
             leased=self._leases.is_leased,
             tokens_used=self._tokens_used,
-        ).model_copy(
+        )
+        return status.model_copy(
             update={
-                "notices": (*self.notices(), *self._resting.notices),
+                "notices": (*self.notices(), *self._resting.notices, *status.notices),
                 "awaits_setup": self._life.awaits_setup,
             }
         )

@@ -22,6 +22,7 @@ from engine.localapi.schema import (
 from engine.node.membership import Membership, Serving
 from engine.node.resting import Rest
 from engine.node.stage_runner import Phase, StageRunner
+from engine.planner.routing import protocol_words
 from engine.planner.slowest import Part, parts
 from engine.swarm.links import Links
 
@@ -71,6 +72,7 @@ def describe(
         "num_blocks": spec.num_hidden_layers,
         "peers": snapshot.peers_online,
         "dropped_records": snapshot.dropped_records,
+        "notices": tuple(filter(None, (protocol_words(snapshot),))),
         "sessions": serving.handler.num_sessions,
         "tokens_served": serving.handler.pace.tokens,
         **_pipeline(serving),

@@ -139,6 +139,29 @@ def left_alone(snapshot: SwarmSnapshot, peer: PeerId, span: Span | None) -> list
 
 
 def _explain(snapshot: SwarmSnapshot) -> str:
+    return " ".join(filter(None, (_gaps(snapshot), protocol_words(snapshot))))
+
+
+def protocol_words(snapshot: SwarmSnapshot) -> str:
+    """What to update so that more stages understand one another; empty when all do."""
+    if snapshot.stages_ahead:
+        return (
+            f"{_stages(snapshot.stages_ahead)} a newer protocol than this version of Shoal knows, "
+            "so update it."
+        )
+    if snapshot.stages_behind:
+        return (
+            f"{_stages(snapshot.stages_behind)} an older protocol than this version of Shoal still "
+            "knows, so their owners must update them."
+        )
+    return ""
+
+
+def _stages(count: int) -> str:
+    return "One stage speaks" if count == 1 else f"{count} stages speak"
+
+
+def _gaps(snapshot: SwarmSnapshot) -> str:
     if not any(stage.state is StageState.ONLINE for stage in snapshot.stages):
         return "No stage of this model is online; wait for one to join or start serving here."
     gaps = uncovered(snapshot)

@@ -44,7 +44,9 @@ from engine.protocol.rows import (
     unpack_rows,
 )
 
-PROTOCOL_VERSION = 1
+GREETING_PROTOCOL = 1
+"""Greetings travel in this version for ever, whatever is spoken after them: so any two nodes can tell
+one another which of them must be updated."""
 MAGIC = b"SH"
 _FIELDS = struct.Struct("<2sBBBBHIIIIB")
 _CHECKSUM = struct.Struct("<Q?2x")
@@ -159,6 +161,7 @@ class FrameLimits:
 class FrameHeader:
     """A header that has passed `read_header`; says how much more to read."""
 
+    protocol: int
     kind: Kind
     dtype: Dtype
     codec: Codec
@@ -196,12 +199,15 @@ def is_too_dense(raw_bytes: int, encoded_bytes: int) -> bool:
     return raw_bytes > max(_ANY_SHRINKAGE_BYTES, _MAX_SHRINKAGE * encoded_bytes)
 
 
-def encode(frame: Frame, *, more_follows: bool = False) -> list[bytes | memoryview]:
+def encode(
+    frame: Frame, *, more_follows: bool = False, protocol: int = GREETING_PROTOCOL
+) -> list[bytes | memoryview]:
     """Turn a frame into buffers to write one after another (no copy of the payload).
 
     Args:
         frame: What to send.
         more_follows: Whether another one is ready to follow it at once.
+        protocol: The version that this link speaks.
 
     Raises:
         LocalProtocolError: The frame does not hold together.
@@ -213,19 +219,20 @@ def encode(frame: Frame, *, more_follows: bool = False) -> list[bytes | memoryvi
     sizes = (
         len(frame.rows), len(frame.ids), frame.width, len(frame.payload), len(parents), id_bytes
     )  # fmt: skip
-    fields = _pack_fields(frame.kind, frame.dtype, frame.codec, sizes)
+    fields = _pack_fields(protocol, frame.kind, frame.dtype, frame.codec, sizes)
     checksum = xxhash.xxh3_64(fields + front)
     checksum.update(frame.payload)
     header = fields + _CHECKSUM.pack(checksum.intdigest(), more_follows)
     return [header + front, frame.payload] if len(frame.payload) else [header + front]
 
 
-def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
+def read_header(data: bytes, limits: FrameLimits, protocol: int = GREETING_PROTOCOL) -> FrameHeader:
     """Check a header before anything else is read or allocated.
 
     Args:
         data: Exactly `HEADER_BYTES` bytes.
         limits: The most that we accept.
+        protocol: The version that this link speaks.
 
     Raises:
         FrameCorrupt: Not a frame, another version, or more than the limits allow.
@@ -236,10 +243,9 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
     ) = _HEADER.unpack(data)  # fmt: skip
     if magic != MAGIC:
         raise FrameCorrupt("The peer sent bytes that are not a Shoal frame.")
-    if version != PROTOCOL_VERSION:
+    if version != protocol:
         raise FrameCorrupt(
-            f"The peer speaks version {version} of the protocol, we speak {PROTOCOL_VERSION}; "
-            "update the older of the two."
+            f"The peer sent a frame in version {version} of the protocol where {protocol} was agreed."
         )
     try:
         kind, dtype, codec = Kind(kind), Dtype(dtype), Codec(codec)
@@ -263,8 +269,9 @@ def read_header(data: bytes, limits: FrameLimits) -> FrameHeader:
     if not fits:
         raise FrameCorrupt("The peer sent a frame whose payload does not fit its shape.")
     return FrameHeader(
-        kind, dtype, codec, rows, tokens, width, payload, parents, id_bytes, checksum, more_follows
-    )
+        protocol, kind, dtype, codec, rows, tokens, width, payload, parents, id_bytes, checksum,
+        more_follows,
+    )  # fmt: skip
 
 
 def decode(header: FrameHeader, body: bytes) -> Frame:
@@ -277,7 +284,8 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
         header.num_rows, header.num_tokens, header.width, header.payload_bytes,
         header.num_parents, header.id_bytes,
     )  # fmt: skip
-    checksum = xxhash.xxh3_64(_pack_fields(header.kind, header.dtype, header.codec, sizes))
+    fields = _pack_fields(header.protocol, header.kind, header.dtype, header.codec, sizes)
+    checksum = xxhash.xxh3_64(fields)
     checksum.update(body)
     if len(body) != header.body_bytes or checksum.intdigest() != header.checksum:
         raise FrameCorrupt("The peer sent a frame whose checksum does not match.")
@@ -292,8 +300,10 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
     return Frame(header.kind, payload, rows, ids, header.dtype, header.width, header.codec)
 
 
-def _pack_fields(kind: Kind, dtype: Dtype, codec: Codec, sizes: tuple[int, ...]) -> bytes:
-    return _FIELDS.pack(MAGIC, PROTOCOL_VERSION, kind, dtype, codec, *sizes)
+def _pack_fields(
+    protocol: int, kind: Kind, dtype: Dtype, codec: Codec, sizes: tuple[int, ...]
+) -> bytes:
+    return _FIELDS.pack(MAGIC, protocol, kind, dtype, codec, *sizes)
 
 
 def split_payload(frame: Frame) -> Sequence[memoryview]:

@@ -14,6 +14,7 @@ from engine.core.errors import FrameCorrupt
 from engine.core.generation import Lossy, PrefixUse
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Hop, Route, Span
+from engine.core.protocol_window import UNSAID, ProtocolWindow
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Codec, Frame, Kind
 from engine.protocol.prefixes import DIGEST_PATTERN, MAX_MARKS
@@ -46,8 +47,16 @@ class Hello(Message):
     proof: str = Field(default="", max_length=128)
     unix_s: float
     version: str = Field(max_length=32)
+    protocol: int = Field(default=UNSAID.newest, ge=1, le=255)
+    """The newest version of the protocol that the sender speaks."""
+    oldest_protocol: int = Field(default=UNSAID.oldest, ge=1, le=255)
     refused: str = Field(default="", max_length=256)
     """In WELCOME: why the link is not wanted; empty when it is."""
+
+    @property
+    def protocols(self) -> ProtocolWindow:
+        """All that the sender speaks."""
+        return ProtocolWindow(self.oldest_protocol, self.protocol)
 
 
 class HopMessage(Message):

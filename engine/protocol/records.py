@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.core.errors import LocalProtocolError, RemoteProtocolError
 from engine.core.ids import PeerId
 from engine.core.plans import Span
+from engine.core.protocol_window import UNSAID, ProtocolWindow
 from engine.core.snapshot import StageInfo, StageState
 
 MAX_RECORD_BYTES = 1024
@@ -87,6 +88,8 @@ class _Record(_Signed):
     """Not above `next_start`: it stays where it is."""
     addresses: tuple[_Address, ...] = Field(default=(), max_length=_MAX_ADDRESSES)
     version: str = Field(max_length=32)
+    protocol: int = Field(default=UNSAID.newest, ge=1, le=255)
+    oldest_protocol: int = Field(default=UNSAID.oldest, ge=1, le=255)
 
 
 def encode(announcement: Announcement, key: bytes | None) -> bytes:
@@ -121,6 +124,8 @@ def encode(announcement: Announcement, key: bytes | None) -> bytes:
             next_end=0 if stage.next_span is None else stage.next_span.end,
             addresses=stage.addresses[:_MAX_ADDRESSES],
             version=stage.version,
+            protocol=stage.protocols.newest,
+            oldest_protocol=stage.protocols.oldest,
             unix_s=announcement.unix_s,
             expires_unix_s=announcement.expires_unix_s,
         )
@@ -156,6 +161,7 @@ def decode(data: bytes, key: bytes | None) -> Announcement:
         relay=record.relay,
         addresses=record.addresses,
         version=record.version,
+        protocols=ProtocolWindow(record.oldest_protocol, record.protocol),
         decode_row_s=record.decode_row_s,
         uplink_bytes_per_s=record.uplink_bytes_per_s,
         max_blocks=record.max_blocks,

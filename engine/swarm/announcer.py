@@ -169,7 +169,8 @@ class Announcer:
         records = {}
         for key, (info, wished_s) in infos.items():
             expires_s = self._expiry_s(key, wished_s)
-            announcement = Announcement(info, self._model_id, said_s, expires_s)
+            said = replace(info, protocols=self._membership.protocols)
+            announcement = Announcement(said, self._model_id, said_s, expires_s)
             records[key] = encode(announcement, self._membership.key), expires_s
         await self._store_encoded(records)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from engine.core.errors import FrameCorrupt, PeerSilent, PeerUnreachable
 from engine.core.ids import SessionId
 from engine.protocol.frames import (
+    GREETING_PROTOCOL,
     HEADER_BYTES,
     ROW_KINDS,
     Frame,
@@ -49,6 +50,8 @@ class Channel:
     ) -> None:
         """`wire` says what to write for a frame of the queue when its turn has come."""
         self._stream = stream
+        self.protocol = GREETING_PROTOCOL
+        """The version that is spoken; the greeting agrees on it."""
         self._silence_limit_s = silence_limit_s
         self._wire = wire
         self._urgent: deque[Frame] = deque()
@@ -78,7 +81,7 @@ class Channel:
             PeerUnreachable: The stream broke.
             PeerSilent: No byte came within the silence limit.
         """
-        header = read_header(await self._read_piece(HEADER_BYTES), limits)
+        header = read_header(await self._read_piece(HEADER_BYTES), limits, self.protocol)
         if header.kind not in ROW_KINDS and header.payload_bytes > MAX_MESSAGE_BYTES:
             raise FrameCorrupt(f"The peer sent a message of {header.payload_bytes} bytes.")
         pieces = []
@@ -163,7 +166,7 @@ class Channel:
         buffers = [
             buffer
             for part, more_follows in zip(wired, more, strict=True)
-            for buffer in encode(part, more_follows=more_follows)
+            for buffer in encode(part, more_follows=more_follows, protocol=self.protocol)
         ]
         if sum(map(len, buffers)) < _JOIN_BELOW_BYTES:
             buffers = [b"".join(buffers)]  # one system call is cheaper than two
@@ -199,7 +202,7 @@ class Channel:
 
     async def write(self, frame: Frame) -> None:
         """Write one frame now; only while `write_queued` does not run."""
-        buffers = encode(frame)
+        buffers = encode(frame, protocol=self.protocol)
         self._window.sent(sum(map(len, buffers)))
         await self._stream.write(*buffers)
 

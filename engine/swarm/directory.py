@@ -207,19 +207,24 @@ class Directory:
             for peer, unix_s in self._set_aside.items()
             if peer in self._announcements and self._announcements[peer].unix_s <= unix_s
         }
-        stages = tuple(
+        living = [
             announcement.stage
             for peer, announcement in sorted(self._announcements.items())
             if announcement.expires_unix_s > now_s
             and peer not in self._set_aside
             and announcement.stage.state is not StageState.OFFLINE
-        )
+        ]
+        ours = self._membership.protocols
+        stages = tuple(stage for stage in living if ours.shared(stage.protocols) is not None)
+        ahead = sum(ours.is_behind(stage.protocols) for stage in living)
         others = sum(stage.peer != self._peer.peer_id for stage in stages)
         snapshot = SwarmSnapshot(
             model_id=self._model_id,
             num_blocks=self._num_blocks,
             stages=stages,
             dropped_records=self._dropped_records + self._peer.refused_records,
+            stages_ahead=ahead,
+            stages_behind=len(living) - len(stages) - ahead,
             peers_online=max(others, self._peer.neighbours),
             link_s={
                 peer: times.one_way_s

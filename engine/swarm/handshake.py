@@ -10,6 +10,8 @@ HELLO   nonce            ──────────▶
 HELLO   nonce, proof     ──────────▶
         ◀──────────  WELCOME nonce, proof      (or refused)
 ```
+All four say which versions of the protocol their sender speaks; what follows them is in the newest
+one that both do.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from enum import StrEnum
 import engine
 from engine.core.clock import Clock
 from engine.core.ids import PeerId
+from engine.core.protocol_window import OURS, ProtocolWindow
 from engine.protocol.messages import Hello
 
 NOT_A_MEMBER = "not a member of this private swarm"
@@ -37,10 +40,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The swarm that we belong to; `key` only in a private one."""
+    """The swarm that we belong to; `key` only in a private one. And what we speak there."""
 
     swarm_id: str
     key: bytes | None = field(default=None, repr=False)
+    protocols: ProtocolWindow = OURS
 
     def proof(self, role: Role, opener: PeerId, acceptor: PeerId, nonces: tuple[str, str]) -> str:
         """Evidence that the holder of `role` has the key; empty in a public swarm.
@@ -69,6 +73,8 @@ class Membership:
         """Why the other side, which has `role`, is not welcome; empty when it is."""
         if hello.swarm_id != self.swarm_id:
             return OTHER_SWARM
+        if objection := self.protocols.objection(hello.protocols):
+            return objection
         expected = self.proof(role, opener, acceptor, nonces)
         if not hmac.compare_digest(expected.encode(), hello.proof.encode()):
             return NOT_A_MEMBER
@@ -82,6 +88,8 @@ class Membership:
             proof=proof,
             unix_s=clock.unix_s(),
             version=engine.__version__,
+            protocol=self.protocols.newest,
+            oldest_protocol=self.protocols.oldest,
             refused=refused,
         )
 

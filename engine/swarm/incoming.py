@@ -88,7 +88,7 @@ class IncomingLink:
     async def _greet(self) -> None:
         first = await self._hello()
         nonces = (first.nonce, new_nonce())
-        if first.swarm_id != self._membership.swarm_id:
+        if first.swarm_id != self._membership.swarm_id or self._agreed(first) is None:
             await self._refuse(nonces, first)
         proof = self._membership.proof(Role.ACCEPTOR, self.peer, self._local, nonces)
         answer = self._membership.hello(self._clock, nonces[1], proof=proof)
@@ -97,6 +97,12 @@ class IncomingLink:
         if self._objection(nonces, second):
             await self._refuse(nonces, second)
         await self._channel.write(message_frame(Kind.WELCOME, answer))
+        agreed = self._agreed(second)
+        assert agreed is not None, "there was no objection"
+        self._channel.protocol = agreed
+
+    def _agreed(self, hello: Hello) -> int | None:
+        return self._membership.protocols.shared(hello.protocols)
 
     def _objection(self, nonces: tuple[str, str], hello: Hello) -> str:
         return self._membership.objection(hello, Role.OPENER, self.peer, self._local, nonces)

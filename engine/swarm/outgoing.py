@@ -182,6 +182,9 @@ class OutgoingLink:
             message_frame(Kind.HELLO, membership.hello(self._clock, ours, proof=proof))
         )
         await self._welcome(channel)
+        agreed = membership.protocols.shared(welcome.protocols)
+        assert agreed is not None, "there was no objection"
+        channel.protocol = agreed
 
     async def _welcome(self, channel: Channel) -> Hello:
         frame = await channel.read(HELLO_LIMITS)

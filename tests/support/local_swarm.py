@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from engine.client.client import Client
 from engine.config import ClientConfig, StageConfig, StageEmulation, SwarmConfig
@@ -16,6 +17,7 @@ from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
+from engine.core.protocol_window import ProtocolWindow
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.models.layout import read_spec
@@ -49,7 +51,12 @@ class LocalSwarm:
     """Stages and one client that see each other at once."""
 
     def __init__(
-        self, directory: Path, config: StageConfig, client: ClientConfig, links: SwarmConfig
+        self,
+        directory: Path,
+        config: StageConfig,
+        client: ClientConfig,
+        links: SwarmConfig,
+        protocols: Mapping[str, ProtocolWindow],
     ) -> None:
         self.network = MemoryNetwork()
         self.spec: ModelSpec = read_spec(directory, "tiny@0")
@@ -66,6 +73,7 @@ class LocalSwarm:
         self._config = config
         self._client_config = client
         self._links_config = links
+        self._protocols = protocols
         self._all_links: list[Links] = []
 
     def snapshot(self) -> SwarmSnapshot:
@@ -131,7 +139,8 @@ class LocalSwarm:
 
     async def node(self, name: str) -> Links:
         """Links of a node that neither serves nor asks: a test speaks for it."""
-        links = Links(self.network.transport(PeerId(name)), self._links_config, CLOCK, MEMBERSHIP)
+        membership = replace(MEMBERSHIP, protocols=self._protocols.get(name, MEMBERSHIP.protocols))
+        links = Links(self.network.transport(PeerId(name)), self._links_config, CLOCK, membership)
         await links.start()
         self._all_links.append(links)
         return links
@@ -166,9 +175,15 @@ async def local_swarm(
     config: StageConfig | None = None,
     client: ClientConfig | None = None,
     links: SwarmConfig = FAST,
+    protocols: Mapping[str, ProtocolWindow] = MappingProxyType({}),
 ) -> AsyncIterator[LocalSwarm]:
-    """A swarm with one stage per span, named `s0`, `s1` …; `links` are all nodes' settings."""
-    swarm = LocalSwarm(directory, config or StageConfig(), client or ClientConfig(), links)
+    """A swarm with one stage per span, named `s0`, `s1` …; `links` are all nodes' settings.
+
+    `protocols` is what nodes speak that are of another release.
+    """
+    swarm = LocalSwarm(
+        directory, config or StageConfig(), client or ClientConfig(), links, protocols
+    )
     try:
         async with asyncio.TaskGroup() as tasks:
             for index, span in enumerate(spans):

@@ -11,10 +11,12 @@ from hivemind.dht.validation import DHTRecord
 
 from engine.config import SwarmConfig
 from engine.core.clock import SystemClock
-from engine.core.errors import PeerUnreachable
+from engine.core.errors import NoRoute, PeerUnreachable
 from engine.core.plans import Span
+from engine.core.protocol_window import ProtocolWindow
 from engine.core.snapshot import StageInfo, StageState
 from engine.node.absences import Absences
+from engine.planner.routing import find_route
 from engine.protocol.records import Announcement, encode, record_keys
 from engine.swarm.announcer import Announcer
 from engine.swarm.directory import Directory
@@ -286,3 +288,18 @@ async def test_directory_without_a_network_keeps_what_has_not_expired(swarm):
     with pytest.raises(PeerUnreachable):
         await directory.refresh()
     assert directory.snapshot().stages == ()
+
+
+async def test_stages_of_other_protocols_are_left_out_and_counted(swarm):
+    alice, bob, carol = [await swarm.peer(name) for name in ("alice", "bob", "carol")]
+    now = dataclasses.replace(MEMBERS, protocols=ProtocolWindow(5, 6))
+    windows = (ProtocolWindow(4, 5), ProtocolWindow(7, 8), ProtocolWindow(3, 4))
+    for peer, window in zip((alice, bob, carol), windows, strict=True):
+        announcer = swarm.announcer(peer, dataclasses.replace(MEMBERS, protocols=window))
+        announcer.update(stage(peer))
+        await announcer.published()
+    seen = await swarm.directory(alice, now).refresh()
+    assert [info.peer for info in seen.stages] == [alice.peer_id]
+    assert (seen.stages_ahead, seen.stages_behind) == (1, 1)
+    with pytest.raises(NoRoute, match=r"speaks a newer protocol than this .*, so update it"):
+        find_route(seen)
