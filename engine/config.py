@@ -49,12 +49,14 @@ class ModelConfig(_Branch):
 
 
 class StageEmulation(_Branch):
-    """Pretend to hold a large model, for benchmarks (see `engine.server.emulation`)."""
+    """Pretend to hold a large model (see `engine.server.emulation`) or to be slow, for benchmarks."""
 
     stage_s: float = Field(gt=0)
     """What a pass through the whole stage takes."""
     rows: int = Field(ge=1)
     """Tokens that a pass takes along in that time; more take proportionally longer."""
+    computes: bool = False
+    """Hold the real model and compute, and wait for what is left of that time."""
 
 
 class StageConfig(_Branch):

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psutil
 
 from engine.bench.bounds import Limits
+from engine.bench.children import Children
 from engine.bench.measured import Measured
+from engine.bench.peer_settings import settings_for
 from engine.bench.ready_model import ReadyModel
 from engine.bench.report import Shape
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
-from engine.bench.swarm_processes import RunningSwarm
+from engine.bench.swarm_processes import RunningSwarm, SwarmPlan, start_swarm
 from engine.node.compute import Compute
 
 STEP_LIMIT_S = 30.0
@@ -69,6 +72,39 @@ class Bed:
         """For the report."""
         row_bytes = self.model.files.spec.hidden_size * self.model.element_bytes
         return Shape(micro_batches, row_bytes, self.bench.emulate is not None)
+
+
+@asynccontextmanager
+async def started(bench: SwarmBench, model: ReadyModel, kv_tokens: int) -> AsyncIterator[Bed]:
+    """A swarm of stages alike, and its client; nothing of them outlives it.
+
+    Args:
+        bench: What was asked for.
+        model: Ready.
+        kv_tokens: The most tokens that run at once.
+
+    Raises:
+        ConfigError: What was asked for cannot be.
+        BenchFailed: A process ended, failed or took too long.
+    """
+    threads = compute_threads(bench, model.machine)
+    async with Children(bench.cores) as children:
+        say(f"Starting {bench.stages} stages")
+        plan = SwarmPlan(
+            source=model.source,
+            model_id=model.files.spec.model_id,
+            spans=model.spans,
+            spares=[],
+            hosts=bench.stage_hosts,
+            client_host=bench.client_host,
+            settings=settings_for(bench, model, threads, kv_tokens),
+            models_dir=model.models_dir,
+            host_exec=bench.host_exec,
+            host_addr=bench.host_addr,
+        )
+        bed = Bed(bench, model, await start_swarm(children, plan))
+        await bed.swarm.start_client({})
+        yield bed
 
 
 def time_limit_s(question: Question) -> float:

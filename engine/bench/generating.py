@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,6 +24,9 @@ from engine.protocol.frames import Frame, Kind
 from engine.protocol.rows import Row
 from engine.speculation.tree import Draft, TokenTree
 from engine.swarm.links import Links
+
+_BURST_S = 0.001
+"""Tokens of one round come closer together."""
 
 
 class GenerationWatch:
@@ -49,7 +54,12 @@ class GenerationWatch:
         route = self._client.route()
         if route is None:
             raise NoRoute("The stages no longer cover every block; look at their logs.")
-        params = [SamplingParams(max_new_tokens=question.new_tokens)] * len(question.prompts)
+        params = [
+            SamplingParams(
+                max_new_tokens=question.new_tokens, temperature=question.temperature, seed=index
+            )
+            for index in range(len(question.prompts))
+        ]
         arrivals_s: list[list[float]] = [[] for _ in question.prompts]
         ids: list[list[int]] = [[] for _ in question.prompts]
         notices = list(question.notify_at)
@@ -61,32 +71,46 @@ class GenerationWatch:
         recoveries.seconds.clear()
         resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
         started_s = self._clock.monotonic_s()
-        sent_bytes = self._sent_bytes() + _prompts_bytes(question.prompts)
+        sent_bytes = self._sent_bytes()
+        fresh = [len(prompt) for prompt in question.prompts]
         drafting = drafting_for(question.speculation, self._client.drafter)
         watch = DraftWatch(drafting, self._clock) if drafting else None
         rounds = drafted_tokens = accepted_tokens = 0
-        events = self._client.generate(
+        stream = self._client.generate(
             question.prompts,
             params,
             question.prefixes,
             speculation=question.speculation,
             drafting=watch.drafting if watch else None,
         )
-        async for index, event in events:
-            arrivals_s[index].append(self._clock.monotonic_s())
-            ids[index].append(event.id)
-            num_tokens += 1
-            rounds += 1 - event.accepted_tokens
-            drafted_tokens += event.drafted_tokens
-            accepted_tokens += event.accepted_tokens
-            prefilling -= len(ids[index]) == 1
-            if not prefilling and question.steady and steady is None:
-                # Beside the generation, which must not wait for it.
-                steady = asyncio.create_task(self._counters(route))
-            if notices and num_tokens >= notices[0]:
-                notices.pop(0)
-                reached_s.append(arrivals_s[index][-1])
-                self._lines.say("reached", self._peers_in_use())
+        last_s, ends_s = started_s, math.inf
+        async with contextlib.aclosing(stream) as events:
+            async for index, event in events:
+                now_s = self._clock.monotonic_s()
+                if now_s > ends_s and now_s - last_s > _BURST_S:
+                    break
+                last_s = now_s
+                arrivals_s[index].append(now_s)
+                ids[index].append(event.id)
+                num_tokens += 1
+                rounds += 1 - event.accepted_tokens
+                drafted_tokens += event.drafted_tokens
+                accepted_tokens += event.accepted_tokens
+                fresh[index] -= event.reused_tokens
+                prefilling -= len(ids[index]) == 1
+                if not prefilling and len(ids[index]) == 1 and question.limit_s:
+                    ends_s = now_s + question.limit_s
+                if not prefilling and question.steady and steady is None:
+                    # Beside the generation, which must not wait for it.
+                    steady = asyncio.create_task(self._counters(route))
+                if notices and num_tokens >= notices[0]:
+                    notices.pop(0)
+                    reached_s.append(now_s)
+                    self._lines.say("reached", self._peers_in_use())
+        prompts = [
+            prompt[len(prompt) - count :]
+            for prompt, count in zip(question.prompts, fresh, strict=True)
+        ]
         return Measured(
             started_s=started_s,
             arrivals_s=tuple(map(tuple, arrivals_s)),
@@ -104,7 +128,7 @@ class GenerationWatch:
             rounds=rounds,
             drafted_tokens=drafted_tokens,
             accepted_tokens=accepted_tokens,
-            sent_row_bytes=self._sent_bytes() - sent_bytes,
+            sent_row_bytes=self._sent_bytes() - sent_bytes - _prompts_bytes(prompts),
             draft_s=watch.seconds if watch else 0.0,
         )
 

@@ -58,6 +58,12 @@ def settings_for(
     }
     if bench.emulate is not None:
         stage["emulate"] = {"stage_s": bench.emulate.stage_s, "rows": bench.rows_of_emulated_pass}
+    if (stretching := bench.stretching) is not None:
+        stage["emulate"] = {
+            "stage_s": bench.slow_down * stretching.target_s / len(model.spans),
+            "rows": stretching.rows,
+            "computes": True,
+        }
     common: dict[str, Mapping[str, Any]] = {
         "model": {"dtype": model.machine.dtype_name, "device": model.machine.device},
         "stage": stage,

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from engine.bench.bed import Bed, compute_threads, say
-from engine.bench.children import Children
+from engine.bench.bed import Bed, say, started
 from engine.bench.measured import Measured
-from engine.bench.peer_settings import settings_for
 from engine.bench.ready_model import ready_model
 from engine.bench.report import ttft_s
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
-from engine.bench.swarm_processes import SwarmPlan, start_swarm
 from engine.core.generation import PrefixUse
 
 Prompts = list[list[int]]
@@ -102,23 +99,7 @@ async def measure(bench: SwarmBench, work: Work) -> PrefixReport:
     """
     bench.check()
     model = await ready_model(bench, say)
-    threads = compute_threads(bench, model.machine)
-    async with Children(bench.cores) as children:
-        say(f"Starting {bench.stages} stages")
-        plan = SwarmPlan(
-            source=model.source,
-            model_id=model.files.spec.model_id,
-            spans=model.spans,
-            spares=[],
-            hosts=bench.stage_hosts,
-            client_host=bench.client_host,
-            settings=settings_for(bench, model, threads, work.kv_tokens(bench.new_tokens)),
-            models_dir=model.models_dir,
-            host_exec=bench.host_exec,
-            host_addr=bench.host_addr,
-        )
-        bed = Bed(bench, model, await start_swarm(children, plan))
-        await bed.swarm.start_client({})
+    async with started(bench, model, work.kv_tokens(bench.new_tokens)) as bed:
         pairs = _Pairs(bed)
         await pairs.start()
         for number in range(bench.repeat):

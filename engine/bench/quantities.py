@@ -15,6 +15,8 @@ _SECONDS_PER_UNIT: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _BYTES_PER_UNIT: Final = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20}
 """As [BB] counts volumes: 416 KB are 32 rows of 6,656 numbers of two bytes."""
 _RATE_UNITS: Final = {"b": 1, "kb": 10**3, "mb": 10**6}
+_STRETCHED_ROWS: Final = 16
+"""So many can be computed in the usual time on the machines that we measure on."""
 _NUMBER: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-zA-Z]*)", re.ASCII)
 _MAX_CORE: Final = 4096
 
@@ -40,6 +42,18 @@ class Emulation:
     """Of that pass; None: as many as the batch has."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stretching:
+    """How long things shall take, whose results are computed all the same."""
+
+    target_s: float
+    """A pass through all stages together."""
+    draft_s: float
+    """A place of a model's draft."""
+    rows: int
+    """Tokens that a pass takes along in that time; more take proportionally longer."""
+
+
 def rate_bytes_per_s(text: str) -> float:
     """`20mbit`, `1.5gbit`, `0` (unlimited): bytes per second, for argparse.
 
@@ -63,7 +77,7 @@ def link(text: str) -> LinkShaping:
 
 
 def emulation(text: str) -> Emulation:
-    """`stage=41ms,bytes=416KB[,rows=32]`, for argparse; `draft=2ms` is for `bench speculation`.
+    """`stage=41ms,bytes=416KB[,rows=32]`, for argparse; `draft=2ms` says nothing without drafts.
 
     Raises:
         argparse.ArgumentTypeError: It is something else.
@@ -72,16 +86,35 @@ def emulation(text: str) -> Emulation:
     fields = dict(part.partition("=")[::2] for part in text.split(","))
     if not {"stage", "bytes"} <= fields.keys() <= {"stage", "bytes", "rows", "draft"}:
         raise argparse.ArgumentTypeError(wanted)
-    times_s = {
-        name: _measure(fields[name], _SECONDS_PER_UNIT, "a time such as 41ms")
+    stage_s, _ = (
+        _measure(fields.get(name, "0"), _SECONDS_PER_UNIT, "a time such as 41ms")
         for name in ("stage", "draft")
-        if name in fields
-    }
+    )
     payload_bytes = _measure(fields["bytes"], _BYTES_PER_UNIT, "a size such as 416KB")
-    if not times_s["stage"] or not payload_bytes:
+    if not stage_s or not payload_bytes:
         raise argparse.ArgumentTypeError(wanted)
     rows = positive(fields["rows"]) if "rows" in fields else None
-    return Emulation(times_s["stage"], round(payload_bytes), rows)
+    return Emulation(stage_s, round(payload_bytes), rows)
+
+
+def stretching(text: str) -> Stretching:
+    """`draft=2ms,target=40ms[,rows=16]`, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is something else.
+    """
+    fields = dict(part.partition("=")[::2] for part in text.split(","))
+    if not {"draft", "target"} <= fields.keys() <= {"draft", "target", "rows"}:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form draft=2ms,target=40ms[,rows=16]"
+        )
+    draft_s, target_s = (
+        _measure(fields[name], _SECONDS_PER_UNIT, "a time such as 2ms")
+        for name in ("draft", "target")
+    )
+    if not target_s:
+        raise argparse.ArgumentTypeError(f"{text!r} leaves a pass no time")
+    return Stretching(target_s, draft_s, positive(fields.get("rows", str(_STRETCHED_ROWS))))
 
 
 def byte_rates(text: str) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.bench.environments import ENVIRONMENTS
-from engine.bench.quantities import Emulation, LinkShaping
+from engine.bench.quantities import Emulation, LinkShaping, Stretching
 from engine.config import ModelConfig
 from engine.core.errors import ConfigError
 from engine.core.plans import Span
@@ -35,6 +35,12 @@ class SwarmBench:
     host_exec: str | None = None
     host_addr: str | None = None
     emulate: Emulation | None = None
+    stretching: Stretching | None = None
+    """How long passes and drafts shall take at least."""
+    slow_down: float = 1.0
+    """Lines and what is emulated take so many times as long, and are reported as if not."""
+    answer_limit_s: float = 0.0
+    """Stop decoding after so long; 0: not before the end."""
     against: str | None = None
     threads: int | None = None
     cores: tuple[int, ...] | None = None
@@ -117,7 +123,10 @@ class SwarmBench:
     @property
     def shape(self) -> LinkShaping | None:
         """What the engines shall slow their lines down to; None: hosts with links of their own."""
-        return None if self.host_exec is not None and self.link is None else self.network
+        if self.network is None or (self.host_exec is not None and self.link is None):
+            return None
+        rate, slow_down = self.network.rate_bytes_per_s, self.slow_down
+        return LinkShaping(rate / slow_down, self.network.delay_s * slow_down)
 
     @property
     def rate_bytes_per_s(self) -> float:

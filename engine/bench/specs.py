@@ -40,6 +40,10 @@ class Question(BaseModel):
     prefixes: PrefixUse = PrefixUse.NONE
     """Nothing is reused unless that is what is measured."""
     speculation: Speculation = Speculation("off")
+    temperature: float = 0.0
+    """Above 0, tokens are drawn, each sequence's by a seed of its own."""
+    limit_s: float = 0.0
+    """Stop so long after every sequence has its first token; 0: not before the end."""
     notify_at: list[int] = []
     """Say `reached` when so many tokens have come, of all sequences together; ascending."""
 

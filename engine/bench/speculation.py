@@ -3,71 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from engine.bench.bed import Bed, compute_threads, say
-from engine.bench.children import Children
-from engine.bench.measured import Counters, Measured
-from engine.bench.peer_settings import settings_for
+from engine.bench.bed import Bed, say, started
+from engine.bench.measured import Measured
 from engine.bench.ready_model import ready_model
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
 from engine.bench.speculation_prompts import PromptKind, speculation_prompts
-from engine.bench.swarm_processes import SwarmPlan, start_swarm
-from engine.core.generation import MAX_DRAFT_TOKENS, Speculation
+from engine.bench.speculation_rows import Row, Setting, row_of
+from engine.core.generation import MAX_DRAFT_TOKENS, PrefixUse, Speculation
 from engine.models.tokenizer import ChatTokenizer
-from engine.protocol.frames import HEADER_BYTES
-from engine.protocol.rows import ROW_BYTES
 
-WARM_UP_TOKENS = 8
+PLAIN = Speculation("off")
+_WARM_UP_TOKENS = 8
+_KEPT = 2.0
+"""Room for beginnings of prompts that are kept from one answer to the next, over what runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is compared with plain decoding."""
+    """What is compared with plain decoding, of one kind of prompts."""
 
-    kinds: tuple[PromptKind, ...]
+    kind: PromptKind
     ways: tuple[Speculation, ...]
     """How to draft."""
-
-
-class Row(BaseModel):
-    """One way to draft for one kind of prompts, beside plain decoding of the same prompts."""
-
-    link: str
-    batch: int
-    prompts: PromptKind
-    mode: str
-    draft: str
-    draft_tokens: int
-    """The most for a round; `auto` decides itself."""
-    speedup: float
-    """Decode time of plain over that of speculative decoding, median over the pairs."""
-    speedup_interval: tuple[float, float]
-    """In which the median lies: 19 times of 20 from 6 pairs on, else from the least to the most."""
-    acceptance: float
-    """Accepted over drafted tokens."""
-    tokens_per_round: float
-    """That are committed, the target's own included."""
-    drafted_per_round: float
-    up_bytes_per_round: float
-    """Of one sequence: ids and parents of drafts. With a batch of one exact, with more the frames'
-    headers are in it, as far as rows do not share them; with `auto` all of the rows' frames."""
-    down_bytes_per_round: float
-    """The same of answers. Framing comes on top, per row 24 bytes and per frame 36."""
-    round_ms: float
-    compute_ms: float
-    """Of a pass, through all stages."""
-    draft_ms: float
-    rest_ms: float
-    """Lines, their daemons, waiting, the agents."""
-    plain_step_ms: float
-    plain_compute_ms: float
-    ids_equal: bool
+    temperature: float = 0.0
 
 
 class SpeculationReport(BaseModel):
@@ -75,6 +39,7 @@ class SpeculationReport(BaseModel):
 
     rows: list[Row]
     model_id: str
+    vocab_size: int
     spans: list[tuple[int, int]]
     new_tokens: int
     dtype: str
@@ -86,7 +51,7 @@ class SpeculationReport(BaseModel):
         return all(row.ids_equal for row in self.rows)
 
 
-async def measure(bench: SwarmBench, work: Work) -> SpeculationReport:
+async def measure(bench: SwarmBench, works: Sequence[Work]) -> SpeculationReport:
     """Run the whole measurement; nothing that it starts outlives it.
 
     Raises:
@@ -97,38 +62,25 @@ async def measure(bench: SwarmBench, work: Work) -> SpeculationReport:
     model = await ready_model(bench, say)
     tokenizer = await asyncio.to_thread(ChatTokenizer.load, model.files.directory)
     most = max(bench.batch_sizes)
+    # Few sequences get other prompts in every pair; many are various enough together.
+    number = max(most, min(bench.batch_sizes) * bench.repeat)
     prompts = {
-        kind: speculation_prompts(tokenizer.encode_chat, kind, most * bench.repeat, bench.seed)
-        for kind in work.kinds
+        work.kind: speculation_prompts(tokenizer.encode_chat, work.kind, number, bench.seed)
+        for work in works
     }
     longest = max(len(prompt) for some in prompts.values() for prompt in some)
     room = most * (longest + bench.new_tokens + MAX_DRAFT_TOKENS)
-    threads = compute_threads(bench, model.machine)
-    async with Children(bench.cores) as children:
-        say(f"Starting {bench.stages} stages")
-        plan = SwarmPlan(
-            source=model.source,
-            model_id=model.files.spec.model_id,
-            spans=model.spans,
-            spares=[],
-            hosts=bench.stage_hosts,
-            client_host=bench.client_host,
-            settings=settings_for(bench, model, threads, room),
-            models_dir=model.models_dir,
-            host_exec=bench.host_exec,
-            host_addr=bench.host_addr,
-        )
-        bed = Bed(bench, model, await start_swarm(children, plan))
-        await bed.swarm.start_client({})
+    async with started(bench, model, round(_KEPT * room)) as bed:
         rows = [
-            await _compare(bed, kind, prompts[kind], batch_size, way)
+            row
             for batch_size in bench.batch_sizes
-            for kind in work.kinds
-            for way in work.ways
+            for work in works
+            for row in await _compare(bed, work, prompts[work.kind], batch_size)
         ]
     return SpeculationReport(
         rows=rows,
         model_id=model.files.spec.model_id,
+        vocab_size=model.files.spec.vocab_size,
         spans=[(span.start, span.end) for span in model.spans],
         new_tokens=bench.new_tokens,
         dtype=model.machine.dtype_name,
@@ -137,30 +89,57 @@ async def measure(bench: SwarmBench, work: Work) -> SpeculationReport:
 
 
 async def _compare(
-    bed: Bed, kind: PromptKind, prompts: Sequence[list[int]], batch_size: int, drafts: Speculation
-) -> Row:
-    """Decode the same prompts plainly and with drafts, now one, now the other first."""
-    ways = [Speculation("off"), drafts]
-    plain: list[Measured] = []
-    drafted: list[Measured] = []
+    bed: Bed, work: Work, prompts: Sequence[list[int]], batch_size: int
+) -> list[Row]:
+    """Decode the same prompts plainly and in each way, now in one order, now in the other."""
+    bench = bed.bench
+    ways = [PLAIN, *work.ways]
+    found: dict[Speculation, list[Measured]] = {way: [] for way in ways}
+    asker = _Asker(bed, work.temperature)
     for way in ways:
-        warm_up = Question(
-            prompts=list(prompts[:batch_size]), new_tokens=WARM_UP_TOKENS, speculation=way
-        )
-        await bed.generate(warm_up)
-    for number in range(bed.bench.repeat):
-        say(f"Measuring {batch_size} × {kind}, {drafts.draft}, pair {number + 1}")
-        some = prompts[number * batch_size :][:batch_size]
+        await asker.ask(prompts[:batch_size], way, _WARM_UP_TOKENS)
+    for number in range(bench.repeat):
+        say(f"Measuring {batch_size} × {work.kind}, {number + 1} of {bench.repeat}")
+        start = number * batch_size
+        some = [prompts[(start + i) % len(prompts)] for i in range(batch_size)]
+        # All ways find the prompts computed, so that their sequences set out together.
+        await asker.ask(some, PLAIN, 2)
         for way in ways[:: -1 if number % 2 else 1]:
-            question = Question(
-                prompts=list(some), new_tokens=bed.bench.new_tokens, speculation=way
+            found[way].append(await asker.ask(some, way, bench.new_tokens))
+    setting = Setting(
+        link=link_name(bench),
+        prompts=work.kind,
+        network=bench.network,
+        ideal_client_link=bench.ideal_client_link,
+        temperature=work.temperature,
+        emulated=bench.stretching is not None,
+        slow_down=bench.slow_down,
+    )
+    return [row_of(setting, way, found[PLAIN], found[way]) for way in work.ways]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """Asks the swarm for one kind of answers."""
+
+    bed: Bed
+    temperature: float
+
+    async def ask(self, prompts: Sequence[list[int]], way: Speculation, tokens: int) -> Measured:
+        return await self.bed.generate(
+            Question(
+                prompts=list(prompts),
+                new_tokens=tokens,
+                prefixes=PrefixUse.OWN,
+                speculation=way,
+                temperature=self.temperature,
+                limit_s=self.bed.bench.answer_limit_s,
             )
-            measured = await bed.generate(question)
-            (plain if way.draft == "off" else drafted).append(measured)
-    return row_of(_link(bed.bench), kind, drafts, plain, drafted)
+        )
 
 
-def _link(bench: SwarmBench) -> str:
+def link_name(bench: SwarmBench) -> str:
+    """What the lines are called in the report."""
     if bench.env is not None:
         return bench.env
     if bench.link is None:
@@ -168,124 +147,23 @@ def _link(bench: SwarmBench) -> str:
     return f"{bench.link.rate_bytes_per_s * 8e-6:g}mbit,{bench.link.delay_s * 1e3:g}ms"
 
 
-def row_of(
-    link: str,
-    kind: PromptKind,
-    drafts: Speculation,
-    plain: Sequence[Measured],
-    drafted: Sequence[Measured],
-) -> Row:
-    """The comparison's numbers.
-
-    Args:
-        link: Its name.
-        kind: Of the prompts.
-        drafts: How they were drafted.
-        plain: Answers without drafts.
-        drafted: The same answers with them, in the same order.
-    """
-    batch_size = len(plain[0].arrivals_s)
-    ratios = [decode_s(a) / decode_s(b) for a, b in zip(plain, drafted, strict=True)]
-    speedup = statistics.median(ratios)
-    proposed = sum(measured.drafted_tokens for measured in drafted)
-    accepted = sum(measured.accepted_tokens for measured in drafted)
-    # The round of each first token is the prompt's, and no draft's.
-    rounds = sum(measured.rounds - batch_size for measured in drafted)
-    tokens = sum(len(times) - 1 for measured in drafted for times in measured.arrivals_s)
-    up = sum(measured.sent_row_bytes for measured in drafted) / max(1, rounds)
-    down = sum(map(_answered_bytes, drafted)) / max(1, sum(map(_answers, drafted)))
-    framing = ROW_BYTES + (HEADER_BYTES if batch_size == 1 else 0)
-    round_ms = 1e3 * sum(map(decode_s, drafted)) * batch_size / max(1, rounds)
-    compute_ms = 1e3 * statistics.median(map(_compute_s, drafted))
-    draft_ms = 1e3 * sum(measured.draft_s for measured in drafted) * batch_size / max(1, rounds)
-    steps = sum(len(times) - 1 for measured in plain for times in measured.arrivals_s)
-    return Row(
-        link=link,
-        batch=batch_size,
-        prompts=kind,
-        mode="shared",
-        draft=drafts.draft,
-        draft_tokens=drafts.num_tokens,
-        speedup=speedup,
-        speedup_interval=median_interval(ratios),
-        acceptance=accepted / proposed if proposed else 0.0,
-        tokens_per_round=tokens / max(1, rounds),
-        drafted_per_round=proposed / max(1, rounds),
-        # Where the ring is closed in between, the client sends fewer rows than there are rounds.
-        up_bytes_per_round=up if drafts.draft == "auto" else up - framing,
-        down_bytes_per_round=down - framing,
-        round_ms=round_ms,
-        compute_ms=compute_ms,
-        draft_ms=draft_ms,
-        rest_ms=max(0.0, round_ms - compute_ms - draft_ms),
-        plain_step_ms=1e3 * sum(map(decode_s, plain)) * batch_size / max(1, steps),
-        plain_compute_ms=1e3 * statistics.median(map(_compute_s, plain)),
-        ids_equal=[m.ids_sha256 for m in plain] == [m.ids_sha256 for m in drafted],
-    )
-
-
-def decode_s(measured: Measured) -> float:
-    """From the first token of all sequences to the last one."""
-    first = max(times[0] for times in measured.arrivals_s)
-    return max(times[-1] for times in measured.arrivals_s) - first
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where the median of what the values are drawn from lies, by order statistics."""
-    ordered = sorted(values)
-    n, chance, outside = len(ordered), 0.5 ** len(ordered), 0.0
-    cut = 0
-    for k in range(n // 2):
-        outside += 2 * chance
-        if outside > 0.05:
-            break
-        cut = k
-        chance *= (n - k) / (k + 1)
-    return ordered[cut], ordered[n - 1 - cut]
-
-
-def _counters(measured: Measured) -> tuple[Counters, Counters]:
-    assert measured.before is not None, "a swarm's run carries counters"
-    assert measured.after is not None, "a swarm's run carries counters"
-    return measured.before, measured.after
-
-
-def _compute_s(measured: Measured) -> float:
-    before, after = _counters(measured)
-    return sum(
-        (new.compute_s - old.compute_s) / max(1, new.forwards - old.forwards)
-        for old, new in zip(before.stages, after.stages, strict=True)
-    )
-
-
-def _answered_bytes(measured: Measured) -> int:
-    """Row frames from the last stage to the client while its passes were counted."""
-    before, after = (counters.stages[-1] for counters in _counters(measured))
-    sent, was_sent = (stage.sent_bytes.get(measured.client, 0) for stage in (after, before))
-    return sent - was_sent
-
-
-def _answers(measured: Measured) -> int:
-    """Rows in them: one of each sequence in each of its rounds, which passes share."""
-    before, after = (counters.stages[-1] for counters in _counters(measured))
-    batch_size = len(measured.arrivals_s)
-    if batch_size == 1:
-        return after.forwards - before.forwards
-    return measured.rounds - batch_size
-
-
-def lines(report: SpeculationReport) -> Iterator[str]:
-    """The report for a person."""
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """The rows for a person."""
     yield (
-        f"{'link':>12}{'batch':>6}  {'prompts':8}{'draft':7}{'N':>3}{'speed-up':>10}{'interval':>14}"
-        f"{'accepted':>10}{'a round':>9}{'up':>8}{'down':>8}{'round':>10}{'plain step':>12}"
+        f"{'link':>14}{'batch':>6}  {'prompts':8}{'draft':7}{'mode':7}{'N':>3}{'speed-up':>10}"
+        f"{'interval':>13}{'accepted':>9}{'a round':>8}{'up':>10}{'down':>9}{'round':>9}"
+        f"  = {'draft':>6}{'up':>7}{'stages':>7}{'lines':>7}{'down':>7}{'other':>7}{'plain':>9}"
     )
-    for row in report.rows:
+    for row in rows:
         low, high = row.speedup_interval
+        times = row.round_times_ms
+        parts = (times.up, times.stages, times.between, times.down, times.other)
         yield (
-            f"{row.link:>12}{row.batch:>6}  {row.prompts:8}{row.draft:7}{row.draft_tokens:>3}"
-            f"{row.speedup:>9.2f}×{low:>8.2f}–{high:.2f}{row.acceptance:>10.0%}"
-            f"{row.tokens_per_round:>9.2f}{row.up_bytes_per_round:>6.1f} B"
-            f"{row.down_bytes_per_round:>6.1f} B{row.round_ms:>7.1f} ms{row.plain_step_ms:>9.1f} ms"
+            f"{row.link:>14}{row.batch:>6}  {row.prompts:8}{row.draft:7}{row.mode:7}"
+            f"{row.draft_tokens:>3}{row.speedup:>9.2f}×{low:>7.2f}–{high:<5.2f}"
+            f"{row.acceptance:>8.0%}{row.tokens_per_round:>8.2f}{row.up_bytes_per_round:>8.1f} B"
+            f"{row.down_bytes_per_round:>7.1f} B{row.round_ms:>6.0f} ms  = {times.draft:>6.1f}"
+            + "".join(f"{part:>7.1f}" for part in parts)
+            + f"{row.plain_step_ms:>6.0f} ms"
             + ("" if row.ids_equal else "  the token ids differ")
         )

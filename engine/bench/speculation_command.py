@@ -4,30 +4,83 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from engine.bench import quantities
-from engine.bench.speculation_prompts import PROMPT_KINDS
-from engine.bench.swarm_command import DTYPES, add_network
+from engine.bench.arguments import add_engines, add_network, print_report, swarm_bench
+from engine.bench.speculation_prompts import PROMPT_KINDS, PromptKind
 from engine.core.generation import DraftKind, Speculation
+
+if TYPE_CHECKING:
+    from engine.bench.request import SwarmBench
+    from engine.bench.speculation import Work
 
 MODES: Final = ("shared",)
 DRAFTS: Final[tuple[DraftKind, ...]] = ("ngram", "auto")
+_DIFFER: Final = "The token ids with and without drafts differ."
+_SLOWER: Final = "Some cells are slower than plain decoding."
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """What is measured unless the command says otherwise."""
+
+    drafts: dict[PromptKind, tuple[DraftKind, ...]]
+    draft_tokens: tuple[int, ...] = (4,)
+    stages: int = 3
+    batch: tuple[int, ...] = (1,)
+    new_tokens: int = 64
+    repeat: int = 6
+    answer_s: float = 0.0
+
+
+_ANY: Final = _Usual({"chat": ("ngram",), "copy": ("ngram",)})
+_TABLES: Final = {
+    "dc": _Usual(
+        {"chat": ("auto",), "copy": ("ngram", "auto")},
+        draft_tokens=(2, 4, 8),
+        stages=1,
+        new_tokens=32,
+        repeat=3,
+        answer_s=2.5,
+    ),
+    "bb": _Usual(
+        {"chat": ("auto",), "copy": ("ngram", "auto")},
+        draft_tokens=(8,),
+        new_tokens=32,
+        repeat=2,
+        answer_s=6.0,
+    ),
+}
+_NEVER_SLOWER: Final = {
+    "dc": _Usual(
+        {"chat": ("auto",), "copy": ("auto",)},
+        stages=1,
+        batch=(1, 8, 32),
+        new_tokens=32,
+        repeat=4,
+        answer_s=1.2,
+    ),
+    "bb": _Usual(
+        {"chat": ("auto",), "copy": ("auto",)},
+        batch=(1, 8, 32),
+        new_tokens=32,
+        repeat=3,
+        answer_s=4.0,
+    ),
+}
 
 
 def add_speculation(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
-    positive = quantities.positive
     parser.description = (
         "Start headless engines and a client, and decode the same prompts plainly and with drafts in "
         "turn."
     )
     group = parser.add_argument_group("what is measured")
-    group.add_argument("--model", default="starter", metavar="SOURCE")
-    group.add_argument("--stages", type=positive, default=3, metavar="N")
     group.add_argument(
-        "--batch", type=quantities.sizes, default=(1,), metavar="B", help="sequences; may be a list"
+        "--batch", type=quantities.sizes, metavar="B", help="sequences (default: 1); may be a list"
     )
     group.add_argument(
         "--prompts",
@@ -42,67 +95,148 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--draft",
         type=quantities.names(DRAFTS),
-        default=("ngram",),
         metavar="LIST",
         help="ngram: prompt look-up in every round (the default); auto: where it pays",
     )
     group.add_argument(
         "--draft-tokens",
         type=quantities.sizes,
-        default=(4,),
         metavar="N",
-        help="the most that a draft proposes for a round; may be a list",
+        help="the most that a draft proposes for a round (default: 4); may be a list",
     )
-    group.add_argument("--new-tokens", type=positive, default=64, metavar="T")
-    group.add_argument("--dtype", default="fp32", choices=[*DTYPES, *DTYPES.values()])
-    group.add_argument("--device", default="auto", help="auto, cpu, cuda …")
-    group.add_argument("--threads", type=positive, metavar="N", help="of each compute process")
-    group.add_argument("--cores", type=quantities.cores, metavar="LIST", help="such as 0,1 or 0-3")
     group.add_argument(
-        "--repeat", type=positive, default=6, metavar="R", help="pairs, each of other prompts"
+        "--temperature", type=quantities.seconds, default=0.0, metavar="T", help="default: greedy"
     )
-    group.add_argument("--seed", type=int, default=0, help="of the prompts")
-    group.add_argument("--json", action="store_true", help="one JSON object")
+    group.add_argument(
+        "--answer-s",
+        type=quantities.seconds,
+        metavar="S",
+        help="stop decoding an answer after so long (default: at its end)",
+    )
+    group.add_argument(
+        "--equality",
+        type=quantities.positive,
+        metavar="PROMPTS",
+        help="say of each draft how many answers to so many prompts, greedy and drawn, are plain "
+        "decoding's, and nothing of speed",
+    )
+    add_engines(
+        group, stages=None, new_tokens=None, repeat=None, repeated="pairs, each of other prompts"
+    )
+    _add_times(parser)
+    _add_tables(parser)
     add_network(parser)
     parser.set_defaults(run=_speculation)
 
 
-def _speculation(args: argparse.Namespace) -> int:
-    from engine.bench import speculation
-    from engine.bench.request import SwarmBench
-    from engine.config import ModelConfig
-
-    dtype = DTYPES.get(args.dtype, args.dtype)
-    work = speculation.Work(
-        kinds=args.prompts,
-        ways=tuple(
-            Speculation(draft, num_tokens)
-            for draft in args.draft
-            for num_tokens in (args.draft_tokens if draft != "auto" else args.draft_tokens[:1])
-        ),
+def _add_times(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how long things take")
+    group.add_argument(
+        "--emulate",
+        type=quantities.stretching,
+        metavar="draft=T,target=T",
+        help="let each place of a model's draft, and each pass through all stages of up to rows=R "
+        "tokens (default: 16), take so long at least; what they compute stays real",
     )
-    bench = SwarmBench(
-        model=args.model,
-        stages=args.stages,
+    group.add_argument(
+        "--cpu-times", action="store_true", help="what they need here, in the table dc as well"
+    )
+    group.add_argument(
+        "--slow-down",
+        type=quantities.seconds,
+        default=1.0,
+        metavar="K",
+        help="let lines and what is emulated take K times as long, and report as if not: where "
+        "passes need longer than they shall",
+    )
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("many at once")
+    group.add_argument(
+        "--table",
+        choices=list(_TABLES),
+        help="a paper's setting, over all its links: dc is DISCO's, one stage behind a client's line "
+        "of 1 to 100 Mbit/s and 10 ms, with --emulate draft=2ms,target=40ms; bb is BloomBee's, three "
+        "stages over E2 to E5",
+    )
+    group.add_argument(
+        "--links",
+        type=lambda text: tuple(text.split(",")),
+        default=(),
+        metavar="LIST",
+        help="some of a table's: 1,10 (Mbit/s) of dc, E2,E5 of bb",
+    )
+    group.add_argument(
+        "--never-slower",
+        action="store_true",
+        help="of a table: auto alone, for batches of 1, 8 and 32; exit code 1 where its interval does "
+        "not reach 0.97 of plain decoding's speed",
+    )
+
+
+def _speculation(args: argparse.Namespace) -> int:
+    from engine.bench import equality, speculation, speculation_tables
+
+    usual = _ANY
+    if args.table is not None:
+        usual = (_NEVER_SLOWER if args.never_slower else _TABLES)[args.table]
+    for name in ("stages", "new_tokens", "repeat", "batch", "draft_tokens", "answer_s"):
+        if getattr(args, name) is None:
+            setattr(args, name, getattr(usual, name))
+    bench, works = _bench(args), _works(args, usual)
+    if args.equality is not None:
+        drafts = args.draft or tuple(draft for draft in DRAFTS if draft != "auto")
+        ways = tuple(_ways(drafts, args.draft_tokens))
+        same = asyncio.run(equality.measure(bench, ways, args.equality))
+        broken = "" if same.are_equal else _DIFFER
+        return print_report(args, same, equality.lines(same), broken)
+    if args.table is None:
+        report = asyncio.run(speculation.measure(bench, works))
+        broken = "" if report.ids_equal else _DIFFER
+        return print_report(args, report, speculation.lines(report.rows), broken)
+    table = speculation_tables.Table(args.table, works, args.links)
+    whole = asyncio.run(speculation_tables.measure_table(bench, table))
+    broken = "" if whole.ids_equal else _DIFFER
+    if args.never_slower and not whole.may_be_as_fast:
+        broken = broken or _SLOWER
+    told = speculation_tables.table_lines(whole, never_slower=args.never_slower)
+    return print_report(args, whole, told, broken)
+
+
+def _bench(args: argparse.Namespace) -> SwarmBench:
+    from engine.bench.speculation_tables import DC_STRETCHING
+
+    stretching = args.emulate
+    if stretching is None and args.table == "dc" and not args.cpu_times:
+        stretching = DC_STRETCHING
+    return swarm_bench(
+        args,
         batch_sizes=args.batch,
         prompt_tokens=32,  # of prompts that are not used here
-        new_tokens=args.new_tokens,
-        model_config=ModelConfig.model_validate(
-            {"source": args.model, "dtype": dtype, "device": args.device}
-        ),
-        env=args.env,
-        link=args.link,
-        ideal_client_link=args.client_link == "ideal",
-        line_rate_bytes_per_s=args.host_rate,
-        host_exec=args.host_exec,
-        host_addr=args.host_addr,
-        threads=args.threads,
-        cores=args.cores,
-        repeat=args.repeat,
-        seed=args.seed,
+        stretching=stretching,
+        slow_down=args.slow_down,
+        answer_limit_s=args.answer_s,
     )
-    report = asyncio.run(speculation.measure(bench, work))
-    print(report.model_dump_json() if args.json else "\n".join(speculation.lines(report)))
-    if not report.ids_equal:
-        print("The token ids with and without drafts differ.", file=sys.stderr)
-    return 1 if dtype == "float32" and not report.ids_equal else 0
+
+
+def _works(args: argparse.Namespace, usual: _Usual) -> tuple[Work, ...]:
+    """What is compared, by kind of prompts."""
+    from engine.bench.speculation import Work
+
+    return tuple(
+        Work(
+            kind,
+            tuple(_ways(args.draft or usual.drafts[kind], args.draft_tokens)),
+            args.temperature,
+        )
+        for kind in args.prompts
+    )
+
+
+def _ways(drafts: tuple[DraftKind, ...], draft_tokens: tuple[int, ...]) -> list[Speculation]:
+    return [
+        Speculation(draft, num_tokens)
+        for draft in drafts
+        for num_tokens in (draft_tokens if draft != "auto" else draft_tokens[:1])
+    ]

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.bench import quantities
-from engine.bench.environments import ENVIRONMENTS
+from engine.bench.arguments import DTYPES, add_network, swarm_bench
 from engine.bench.placements.rivals import PLAN, RIVALS
-
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def add_swarm(parser: argparse.ArgumentParser) -> None:
@@ -101,48 +99,6 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--json", action="store_true", help="one JSON object")
 
 
-def add_network(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say where the peers run and what their links are like."""
-    group = parser.add_argument_group("the network")
-    group.add_argument(
-        "--env",
-        choices=list(ENVIRONMENTS),
-        help="a network of the BloomBee paper: without --host-exec every peer's line is slowed "
-        "down to it, else the hosts' own links are taken to be so",
-    )
-    group.add_argument(
-        "--link",
-        type=quantities.link,
-        metavar="RATE,DELAY",
-        help="slow every peer's line down to this, such as 20mbit,10ms",
-    )
-    group.add_argument(
-        "--client-link",
-        choices=["shaped", "ideal"],
-        default="shaped",
-        help="ideal: no delay and no limit between client and stages, nor from the last stage "
-        "back to the first, as in that paper's totals",
-    )
-    group.add_argument(
-        "--host-exec",
-        metavar="COMMAND",
-        help="start each peer through this, such as 'ssh host{i}'; {i} is 1 to N for the stages, "
-        "N + 1 for the client, and more for spares",
-    )
-    group.add_argument(
-        "--host-addr",
-        metavar="ADDRESS",
-        help="where peer {i} is reached, such as /ip4/10.77.0.{i}/tcp/0",
-    )
-    group.add_argument(
-        "--host-rate",
-        type=quantities.rate_bytes_per_s,
-        default=0.0,
-        metavar="RATE",
-        help="what the hosts' links carry, for the bound (default: as --env says)",
-    )
-
-
 def _add_machines(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the planner makes of it")
     group.add_argument(
@@ -208,17 +164,15 @@ def _add_modes(parser: argparse.ArgumentParser) -> None:
 
 def _swarm(args: argparse.Namespace) -> int:
     from engine.bench import swarm, table
-    from engine.bench.request import SwarmBench
-    from engine.config import ModelConfig
     from engine.localapi.running import Home
     from engine.profiler.nodes_file import read_nodes_file
 
     nodes = None
     if args.nodes is not None:
         nodes = read_nodes_file(args.nodes, Home.from_environment().models_dir)
-    dtype = args.dtype or ("fp16" if args.emulate else "fp32")
-    bench = SwarmBench(
-        model=args.model,
+    args.dtype = args.dtype or ("fp16" if args.emulate else "fp32")
+    bench = swarm_bench(
+        args,
         stages=len(args.spans) or args.stages or (len(nodes.profiles) if nodes else 1),
         spans=args.spans,
         nodes=nodes,
@@ -226,27 +180,9 @@ def _swarm(args: argparse.Namespace) -> int:
         batch_sizes=args.batch,
         micro_batches=args.micro_batches,
         prompt_tokens=args.prompt_tokens,
-        new_tokens=args.new_tokens,
-        model_config=ModelConfig.model_validate(
-            {
-                "source": args.model,
-                "dtype": DTYPES.get(dtype, dtype),
-                "device": args.device,
-            }
-        ),
         settings=_settings(args),
-        env=args.env,
-        link=args.link,
-        ideal_client_link=args.client_link == "ideal",
-        line_rate_bytes_per_s=args.host_rate,
-        host_exec=args.host_exec,
-        host_addr=args.host_addr,
         emulate=args.emulate,
         against=args.against,
-        threads=args.threads,
-        cores=args.cores,
-        repeat=args.repeat,
-        seed=args.seed,
         fail_rate=args.fail_rate,
         kills=args.kills,
         spares=args.spares,

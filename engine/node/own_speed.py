@@ -37,7 +37,10 @@ async def block_times(
     """
     compute, config, spec = fitting.compute, fitting.config, fitting.files.spec
     if config.emulate is not None:
-        return UNKNOWN
+        if not config.emulate.computes or config.blocks is None:
+            return UNKNOWN
+        block_s = config.emulate.stage_s / (config.blocks[1] - config.blocks[0])
+        return block_s, block_s / config.emulate.rows
     if may_measure:
         subject = profile.Subject(spec, compute.device, compute.dtype_name, config.threads)
         try:

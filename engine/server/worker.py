@@ -50,6 +50,8 @@ class Worker:
         self._socket = socket
         self._regions = regions
         self._stage: Stage | None = None
+        self._stretched: StageEmulation | None = None
+        """How long a pass shall take at least."""
 
     def run(self) -> None:
         """Serve messages until the agent is gone."""
@@ -109,6 +111,8 @@ class Worker:
                 "The GPU does not answer, perhaps because the computer has slept or its driver has "
                 "changed; restart the computer, or let model.device be cpu."
             )
+        emulate = StageEmulation(**message["emulate"]) if message["emulate"] else None
+        self._stretched = emulate if emulate is not None and emulate.computes else None
         self._stage = Stage(
             Path(message["directory"]),
             ModelSpec(
@@ -119,7 +123,7 @@ class Worker:
             device=torch.device(message["device"]),
             kv_dtype=message["kv_dtype"],
             kv_budget_bytes=message["kv_budget_bytes"],
-            emulate=StageEmulation(**message["emulate"]) if message["emulate"] else None,
+            emulate=None if emulate is None or emulate.computes else emulate,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
             ),
@@ -162,6 +166,9 @@ class Worker:
                 self._regions.to_worker[slot], dtype=dtype, count=shape[0] * shape[1]
             ).reshape(shape)
         output = self._loaded().forward(rows, ids, hidden)
+        if self._stretched is not None:
+            lasts_s = self._stretched.stage_s * max(1.0, len(ids) / self._stretched.rows)
+            time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
         answer: dict[str, Any] = {"op": "done", "hidden_bytes": 0}
         if output.hidden is not None:
             raw = output.hidden.contiguous().cpu().view(torch.uint8).flatten()

@@ -5,6 +5,7 @@ import pytest
 from engine.bench.quantities import (
     Emulation,
     LinkShaping,
+    Stretching,
     cores,
     counts,
     emulation,
@@ -13,6 +14,7 @@ from engine.bench.quantities import (
     share,
     sizes,
     spans,
+    stretching,
 )
 from engine.core.plans import Span
 
@@ -111,3 +113,14 @@ def test_spans_follow_one_another_from_the_first_block_on():
 def test_what_are_no_spans_is_refused(text, problem):
     with pytest.raises(argparse.ArgumentTypeError, match=problem):
         spans(text)
+
+
+def test_stretched_times_are_of_a_pass_and_of_a_drafts_place():
+    assert stretching("draft=2ms,target=40ms,rows=8") == Stretching(0.040, 0.002, 8)
+    assert stretching("target=1s,draft=0").draft_s == 0
+
+
+@pytest.mark.parametrize("text", ["", "target=40ms", "draft=2ms,target=0", "draft=2,target=40ms"])
+def test_what_stretches_nothing_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError):
+        stretching(text)

@@ -87,6 +87,12 @@ def test_later_settings_lie_over_earlier_ones():
     assert merged(one, two) == {"client": {"a": 1, "b": 3}, "stage": {"c": 4}}
 
 
+def test_slowed_down_lines_carry_less_and_take_longer_but_are_called_the_same():
+    asked = bench(env="E5", slow_down=2.0)
+    assert asked.shape == LinkShaping(1.25e6, 0.2)
+    assert asked.network == LinkShaping(2.5e6, 0.1)
+
+
 def test_hosts_are_counted_from_one():
     assert host_command("ssh -x h{i}", 2) == ["ssh", "-x", "h2"]
     assert listen_address("10.77.0.{i}", 3, 4001) == "/ip4/10.77.0.3/tcp/4001"

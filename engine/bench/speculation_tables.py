@@ -1,0 +1,173 @@
+"""The papers' settings as one table each: [DC]'s client on a slow line, [BB]'s stages far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+from pydantic import BaseModel
+
+from engine.bench.bed import say
+from engine.bench.quantities import LinkShaping, Stretching
+from engine.bench.request import SwarmBench
+from engine.bench.speculation import SpeculationReport, Work, lines, link_name, measure
+from engine.bench.speculation_rows import NEVER_SLOWER, Row
+from engine.core.errors import ConfigError
+from engine.speculation.message_sizes import disco_pays_below_bytes_per_s
+
+TableName = Literal["dc", "bb"]
+
+DC_STRETCHING: Final = Stretching(target_s=0.040, draft_s=0.002, rows=16)
+_DC_DELAY_S: Final = 0.010
+"""One way: a round trip of 20 ms."""
+_LINKS: Final[dict[TableName, tuple[str, ...]]] = {
+    "dc": ("1", "5", "10", "100"),
+    "bb": ("E2", "E3", "E4", "E5"),
+}
+_MBIT: Final = 1e6 / 8
+
+
+class Crossing(BaseModel):
+    """The client's downlink at which DISCO and DSSD are equally fast ([DC]'s BW*)."""
+
+    draft_tokens: int
+    replica_ms: float
+    """A pass of the draft, here and at the last stage."""
+    predicted_mbit_per_s: float
+    observed_mbit_per_s: float | None
+    """Where the difference of their rounds, a line over seconds per byte, is zero; none where one of
+    the two is faster on every line."""
+
+
+class TableReport(SpeculationReport):
+    """What `--table --json` prints."""
+
+    table: TableName
+    crossings: list[Crossing]
+    may_be_as_fast: bool
+    """Whether each row's interval reaches what a draft that is never slower must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One of them, as it was asked for."""
+
+    name: TableName
+    works: tuple[Work, ...]
+    links: tuple[str, ...] = ()
+    """Some of its links; none: all."""
+
+    def benches(self, bench: SwarmBench) -> list[SwarmBench]:
+        """A measurement for each link.
+
+        Raises:
+            ConfigError: A link is none of the table's.
+        """
+        known = _LINKS[self.name]
+        for link in self.links:
+            if link not in known and not (self.name == "dc" and link.isdecimal() and int(link)):
+                raise ConfigError(
+                    f"The table {self.name} has no link {link}; ask for some of {','.join(known)}."
+                )
+        chosen = self.links or known
+        if self.name == "bb":
+            return [replace(bench, env=link, link=None) for link in chosen]
+        return [
+            replace(bench, env=None, link=LinkShaping(int(link) * _MBIT, _DC_DELAY_S))
+            for link in chosen
+        ]
+
+
+async def measure_table(bench: SwarmBench, table: Table) -> TableReport:
+    """Measure all links, one swarm after the other.
+
+    Raises:
+        ConfigError: What was asked for cannot be.
+        EngineError: The model cannot be prepared, or a process failed.
+    """
+    reports = []
+    for one in table.benches(bench):
+        say(f"Link {link_name(one)}")
+        reports.append(await measure(one, table.works))
+    rows = [row for report in reports for row in report.rows]
+    first = reports[0]
+    return TableReport(
+        table=table.name,
+        rows=rows,
+        crossings=crossings(rows, first.vocab_size),
+        may_be_as_fast=all(row.may_be_as_fast for row in rows),
+        **first.model_dump(exclude={"rows"}),
+    )
+
+
+def crossings(rows: Sequence[Row], vocab_size: int) -> list[Crossing]:
+    """BW* for each length of chains that DISCO and DSSD were measured with on several links.
+
+    Args:
+        rows: Of any modes and links.
+        vocab_size: V.
+    """
+    found = []
+    for num_tokens in sorted({row.draft_tokens for row in rows if row.mode == "disco"}):
+        pairs = [
+            (row, other)
+            for row in rows
+            for other in rows
+            if (row.mode, other.mode) == ("disco", "dssd")
+            and row.draft_tokens == other.draft_tokens == num_tokens
+            and (row.link, row.batch) == (other.link, other.batch)
+        ]
+        if len(pairs) < 2:
+            continue
+        draft_ms = [row.round_times_ms.draft for pair in pairs for row in pair]
+        replica_ms = float(np.median(draft_ms)) / num_tokens
+        found.append(
+            Crossing(
+                draft_tokens=num_tokens,
+                replica_ms=replica_ms,
+                predicted_mbit_per_s=disco_pays_below_bytes_per_s(vocab_size, replica_ms / 1e3)
+                / _MBIT,
+                observed_mbit_per_s=_equal_at_mbit_per_s(pairs),
+            )
+        )
+    return found
+
+
+def _equal_at_mbit_per_s(pairs: Sequence[tuple[Row, Row]]) -> float | None:
+    """Where DSSD's rounds are as long as DISCO's."""
+    s_per_mbit = [1 / row.rate_mbit_per_s for row, _ in pairs]
+    longer_ms = [other.round_ms - row.round_ms for row, other in pairs]
+    slope, constant = np.polyfit(s_per_mbit, longer_ms, 1)
+    return float(-slope / constant) if slope > 0 > constant else None
+
+
+def table_lines(report: TableReport, *, never_slower: bool) -> Iterator[str]:
+    """The report for a person.
+
+    Args:
+        report: Of a whole table.
+        never_slower: Say of each row whether it may be as fast as plain decoding.
+    """
+    yield from lines(report.rows)
+    for crossing in report.crossings:
+        observed = crossing.observed_mbit_per_s
+        yield (
+            f"BW* with chains of {crossing.draft_tokens}: predicted "
+            f"{crossing.predicted_mbit_per_s:.0f} Mbit/s (a replica's pass takes "
+            f"{crossing.replica_ms:.1f} ms), observed "
+            + ("nowhere" if observed is None else f"{observed:.0f} Mbit/s")
+        )
+    if never_slower:
+        as_fast = sum(row.may_be_as_fast for row in report.rows)
+        yield (
+            f"{as_fast} of {len(report.rows)} cells may be as fast as plain decoding: "
+            f"{NEVER_SLOWER} is not above their interval."
+        )
+        for row in report.rows:
+            if not row.may_be_as_fast:
+                yield (
+                    f"Slower: {row.link}, {row.batch} × {row.prompts}, {row.speedup:.2f}× "
+                    f"({row.speedup_interval[0]:.2f}–{row.speedup_interval[1]:.2f})"
+                )
