@@ -237,6 +237,8 @@ class ClientConfig(_Branch):
     `auto` does either where it pays. The answer is the same with any."""
     draft_tokens: int = Field(default=4, ge=1, le=MAX_DRAFT_TOKENS)
     """The most that are proposed for a round; `auto` decides that itself."""
+    draft_place_s: float = Field(default=0.0, ge=0)
+    """What each place of a draft model's proposals takes at least, for benchmarks."""
     draft_model: str = ""
     """The model that drafts: the folder of a smaller one of the same family, or of one that `shoal draft
     train` has made; empty: one that is at hand, if there is one."""

@@ -13,6 +13,7 @@ from engine.bench.ready_model import ready_model
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
 from engine.bench.speculation_prompts import PROMPT_KINDS, speculation_prompts
+from engine.bench.speculation_rows import way_name
 from engine.core.generation import MAX_DRAFT_TOKENS, Speculation
 from engine.models.tokenizer import ChatTokenizer
 
@@ -88,7 +89,7 @@ async def measure(
 async def _answer(
     bed: Bed, prompts: list[list[int]], way: Speculation, temperature: float
 ) -> Measured:
-    say(f"Answering {len(prompts)} prompts, {way.draft}, temperature {temperature:g}")
+    say(f"Answering {len(prompts)} prompts, {way_name(way)}, temperature {temperature:g}")
     return await bed.generate(
         Question(
             prompts=prompts,
@@ -102,7 +103,7 @@ async def _answer(
 
 def _equal(way: Speculation, temperature: float, plain: Measured, drafted: Measured) -> Equal:
     return Equal(
-        draft=way.draft,
+        draft=way_name(way),
         draft_tokens=way.num_tokens,
         temperature=temperature,
         answers=len(plain.ids),

@@ -70,11 +70,14 @@ class GenerationWatch:
         recoveries = self._client.recoveries
         recoveries.seconds.clear()
         resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
+        drafter = self._client.drafter
+        if question.speculation.draft == "auto" and drafter is not None:
+            await drafter.ready()  # its start is a matter of the first minute, and not measured
+        drafting = drafting_for(question.speculation, drafter)
+        watch = DraftWatch(drafting, self._clock) if drafting else None
         started_s = self._clock.monotonic_s()
         sent_bytes = self._sent_bytes()
         fresh = [len(prompt) for prompt in question.prompts]
-        drafting = drafting_for(question.speculation, self._client.drafter)
-        watch = DraftWatch(drafting, self._clock) if drafting else None
         rounds = drafted_tokens = accepted_tokens = 0
         stream = self._client.generate(
             question.prompts,

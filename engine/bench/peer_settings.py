@@ -64,13 +64,17 @@ def settings_for(
             "rows": stretching.rows,
             "computes": True,
         }
+    client: dict[str, Any] = {}
+    if not (bench.disturbed or bench.soak_s):
+        # The same prompts come again and again, and each time they shall be computed.
+        client["reuse_prefixes"] = False
+    if stretching is not None:
+        client["draft_place_s"] = bench.slow_down * stretching.draft_s
     common: dict[str, Mapping[str, Any]] = {
         "model": {"dtype": model.machine.dtype_name, "device": model.machine.device},
         "stage": stage,
+        "client": client,
     }
-    if not (bench.disturbed or bench.soak_s):
-        # The same prompts come again and again, and each time they shall be computed.
-        common["client"] = {"reuse_prefixes": False}
 
     def settings(role: Role) -> Settings:
         swarm: dict[str, Any] = {}

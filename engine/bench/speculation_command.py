@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from engine.bench import quantities
 from engine.bench.arguments import add_engines, add_network, print_report, swarm_bench
 from engine.bench.speculation_prompts import PROMPT_KINDS, PromptKind
-from engine.core.generation import DraftKind, Speculation
+from engine.core.generation import Speculation
 
 if TYPE_CHECKING:
     from engine.bench.request import SwarmBench
     from engine.bench.speculation import Work
 
 MODES: Final = ("shared",)
-DRAFTS: Final[tuple[DraftKind, ...]] = ("ngram", "auto")
+Draft = Literal["ngram", "model", "tree", "auto"]
+DRAFTS: Final[tuple[Draft, ...]] = ("ngram", "model", "tree", "auto")
+_TREE: Final = Speculation("model", 13, width=4)
 _DIFFER: Final = "The token ids with and without drafts differ."
 _SLOWER: Final = "Some cells are slower than plain decoding."
 
@@ -26,7 +28,7 @@ _SLOWER: Final = "Some cells are slower than plain decoding."
 class _Usual:
     """What is measured unless the command says otherwise."""
 
-    drafts: dict[PromptKind, tuple[DraftKind, ...]]
+    drafts: dict[PromptKind, tuple[Draft, ...]]
     draft_tokens: tuple[int, ...] = (4,)
     stages: int = 3
     batch: tuple[int, ...] = (1,)
@@ -38,7 +40,7 @@ class _Usual:
 _ANY: Final = _Usual({"chat": ("ngram",), "copy": ("ngram",)})
 _TABLES: Final = {
     "dc": _Usual(
-        {"chat": ("auto",), "copy": ("ngram", "auto")},
+        {"chat": ("model", "auto"), "copy": ("ngram", "auto")},
         draft_tokens=(2, 4, 8),
         stages=1,
         new_tokens=32,
@@ -46,8 +48,8 @@ _TABLES: Final = {
         answer_s=2.5,
     ),
     "bb": _Usual(
-        {"chat": ("auto",), "copy": ("ngram", "auto")},
-        draft_tokens=(8,),
+        {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
+        draft_tokens=(4, 8),
         new_tokens=32,
         repeat=2,
         answer_s=6.0,
@@ -96,7 +98,8 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         "--draft",
         type=quantities.names(DRAFTS),
         metavar="LIST",
-        help="ngram: prompt look-up in every round (the default); auto: where it pays",
+        help="in every round ngram, prompt look-up (the default), model, chains of a draft model, or "
+        "tree, one of 13 tokens by it; auto: where it pays",
     )
     group.add_argument(
         "--draft-tokens",
@@ -234,9 +237,14 @@ def _works(args: argparse.Namespace, usual: _Usual) -> tuple[Work, ...]:
     )
 
 
-def _ways(drafts: tuple[DraftKind, ...], draft_tokens: tuple[int, ...]) -> list[Speculation]:
-    return [
-        Speculation(draft, num_tokens)
-        for draft in drafts
-        for num_tokens in (draft_tokens if draft != "auto" else draft_tokens[:1])
-    ]
+def _ways(drafts: tuple[Draft, ...], draft_tokens: tuple[int, ...]) -> list[Speculation]:
+    ways: list[Speculation] = []
+    for draft in drafts:
+        match draft:
+            case "tree":
+                ways.append(_TREE)
+            case "auto":
+                ways.append(Speculation("auto"))
+            case _:
+                ways += [Speculation(draft, num_tokens) for num_tokens in draft_tokens]
+    return ways

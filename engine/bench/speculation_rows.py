@@ -138,7 +138,7 @@ def row_of(
         batch=batch_size,
         prompts=setting.prompts,
         mode="shared",
-        draft=way.draft,
+        draft=way_name(way),
         draft_tokens=way.num_tokens,
         temperature=setting.temperature,
         emulated=setting.emulated,
@@ -158,6 +158,11 @@ def row_of(
         plain_compute_ms=ms * statistics.median(map(_compute_s, plain)),
         ids_equal=all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True)),
     )
+
+
+def way_name(way: Speculation) -> str:
+    """What a way to draft is called in reports."""
+    return "tree" if way.width > 1 else way.draft
 
 
 def begin_alike(some: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> bool:

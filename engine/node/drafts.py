@@ -56,7 +56,12 @@ def find_order(
     if draft is None:
         return None
     return DraftOrder(
-        target, draft, dtype, "cpu" if on_cpu else compute.device, config.stage.threads
+        target,
+        draft,
+        dtype,
+        "cpu" if on_cpu else compute.device,
+        config.stage.threads,
+        config.client.draft_place_s,
     )
 
 

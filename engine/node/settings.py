@@ -19,7 +19,7 @@ from engine.core.errors import ConfigError, DiskFull, RequestError
 from engine.core.whole_file import write_whole
 from engine.localapi.settings import Effect, Setting, Settings
 
-_HIDDEN: Final = frozenset({"stage.emulate", "swarm.shape", "swarm.faults"})
+_HIDDEN: Final = frozenset({"client.draft_place_s", "stage.emulate", "swarm.shape", "swarm.faults"})
 """For benchmarks alone."""
 _AT_ONCE: Final = ("guest.", "limits.uplink_", "limits.downlink_", "limits.models_", "limits.disk_")
 _RESTART: Final = ("api.",)

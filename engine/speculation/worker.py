@@ -30,10 +30,11 @@ Message = dict[str, Any]
 
 
 class Drafts:
-    """The sequences that are drafted for."""
+    """The sequences that are drafted for; each place of a proposal takes `level_s` at least."""
 
-    def __init__(self, model: DraftModel) -> None:
+    def __init__(self, model: DraftModel, level_s: float = 0.0) -> None:
         self._model = model
+        self._level_s = level_s
         self._sequences: dict[int, tuple[ModelDraft, list[int]]] = {}
 
     def answer(self, message: Message) -> Message:
@@ -70,6 +71,8 @@ class Drafts:
         draft, ids = self._taken(message)
         draft.width = message["width"]
         tree = draft.propose(ids, message["num_tokens"])
+        lasts_s = self._level_s * max(tree.depths(), default=0)
+        time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
         draft_s = time.perf_counter() - started_s
         return {"ids": tree.ids, "parents": tree.parents, "draft_s": draft_s}
 
@@ -111,7 +114,7 @@ def main() -> None:
         try:
             message = json.loads(line)
             if drafts is None:
-                drafts = Drafts(load(message))
+                drafts = Drafts(load(message), message["level_s"])
                 answer = {}
             else:
                 answer = drafts.answer(message)

@@ -35,6 +35,8 @@ class DraftOrder:
     device: str = "cpu"
     threads: int = 0
     """0: torch's own choice."""
+    level_s: float = 0.0
+    """What a place of a draft shall take at least, for benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class DraftProcess:
                     "dtype": order.dtype,
                     "device": order.device,
                     "threads": order.threads,
+                    "level_s": order.level_s,
                 }
             )
         except BaseException:
