@@ -5,8 +5,9 @@ row, 24 bytes, little endian
   Q session | I position | I count | H attempt | H flags | B drafted | B accepted | 2s reserved
 ```
 `position` is the place of the row's first token in its sequence; `count` how many tokens it has.
-The last `drafted` of them are a draft's: a token tree that hangs from the token before them. In the
-frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
+The last `drafted` of them are a draft's: a token tree that hangs from the token before them. A row that
+is all draft goes on from the end of the chain that the row before it drafted, before anybody knows what
+becomes of that. In the frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
 that are no chains, a byte each: 0 for the token before the draft, n for the n-th of the draft.
 """
 
@@ -75,12 +76,18 @@ class Row:
     last token before the draft."""
     accepted: int = 0
     """In STEP: how the draft before this row ended, in TOKENS: how this one does: the last token of
-    it that the target agrees with, counted from 1; 0: none."""
+    it that the target agrees with, counted from 1; 0: none. In a row that goes on: how many of the
+    drafts before it may still be refused; those before them are the sequence's own as a whole."""
 
     @property
     def committed(self) -> int:
         """Tokens that are the sequence's own, before the draft."""
         return self.count - len(self.parents)
+
+    @property
+    def goes_on(self) -> bool:
+        """In STEP: whether it is all draft, and worth something only if all of the last one is right."""
+        return self.count == len(self.parents)
 
     @property
     def is_prefill(self) -> bool:
@@ -122,14 +129,14 @@ def unpack_rows(table: bytes, packed_parents: bytes) -> tuple[Row, ...]:
     """What `pack_rows` packed.
 
     Raises:
-        FrameCorrupt: Flags are unknown, a row has no token of its own, or sizes do not fit. That
-            parents make a tree is for the receiver to check.
+        FrameCorrupt: Flags are unknown, a row has no token, or sizes do not fit. That parents make
+            a tree is for the receiver to check.
     """
     at, rows = 0, []
     for entry in np.frombuffer(table, _ROW_DTYPE).tolist():
         session, position, count, attempt, number, drafted, accepted, _ = entry
-        if drafted >= count:
-            raise FrameCorrupt("The peer sent a frame with an empty row, or one that is all draft.")
+        if not count or drafted > count:
+            raise FrameCorrupt("The peer sent a frame with an empty row, or less than its draft.")
         try:
             flags = RowFlags(number & ~_TREE)
         except ValueError as error:

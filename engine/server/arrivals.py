@@ -50,7 +50,7 @@ def check_row(
     """
     if not session.accepts_from(peer):
         raise RemoteProtocolError("The peer sent rows of a session that does not pass it.")
-    if row.position > session.position:
+    if row.goes_on or row.position > session.position:
         _check_follows(session, row)
     if row.position + row.committed > session.capacity_tokens:
         raise RemoteProtocolError("The peer sent more tokens than it had reserved room for.")
@@ -64,7 +64,7 @@ def check_row(
     if frame.codec in LOSSY_CODECS and frame.codec is not session.lossy:
         raise RemoteProtocolError("The peer rounded rows of a session that does not allow it.")
     own = ids[: row.committed]
-    if int(own.min()) < 0 or int(own.max()) >= order.spec.vocab_size:
+    if len(own) and (int(own.min()) < 0 or int(own.max()) >= order.spec.vocab_size):
         raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
     if row.parents:
         try:
@@ -74,11 +74,11 @@ def check_row(
 
 
 def _check_follows(session: Session, row: Row) -> None:
-    """Say whether a row goes on where the accepted part of a draft ends."""
-    if session.draft is None or not session.draft.is_computed:
+    """Say whether a row goes on where the accepted part of a draft ends, or from all of one."""
+    if not row.goes_on and not len(session.drafts):
         raise RowsMissing("The peer sent rows that leave a gap in their sequence.")
     try:
-        session.draft.pending.path(row)
+        session.drafts.settled(row)
     except RemoteProtocolError as error:
         raise DraftRefused(str(error)) from error
 
@@ -92,5 +92,5 @@ def _check_draft(
         raise RemoteProtocolError(
             "A draft reaches beyond the room that was reserved for its answer."
         )
-    if row.is_prefill or waiting_tokens:
+    if row.is_prefill or (waiting_tokens and not row.goes_on):
         raise RemoteProtocolError("A draft came before the tokens that it follows were computed.")

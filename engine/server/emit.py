@@ -54,12 +54,18 @@ def hidden_frames(
         if session is None or session.attempt != work.row.attempt:
             continue
         own = work.row.committed
-        kept.add(session.id, work.row.position, work.ids[:own], part[: own * token_bytes])
-        if session.draft is not None:
-            session.draft.computed(work.row, part)
-        skip = session.emit(work.row.position, own)
-        if skip == own:
-            continue
+        draft = session.drafts.of(work.row)
+        if draft is not None:
+            draft.computed(part)
+        if work.row.goes_on:
+            skip = 0
+            if draft is None or session.is_mute:
+                continue
+        else:
+            kept.add(session.id, work.row.position, work.ids[:own], part[: own * token_bytes])
+            skip = session.emit(work.row.position, own)
+            if skip == own:
+                continue
         if skip:
             work = replace(work, hidden=()).split(skip)[1]
             part = part[skip * token_bytes :]
@@ -115,9 +121,10 @@ def token_frames(
     for work in batch:
         session = table.get(work.row.session)
         if session is not None and session.attempt == work.row.attempt:
-            session.emit(work.row.position, work.row.committed)
-            if session.draft is not None:
-                session.draft.computed(work.row)
+            if not work.row.goes_on:
+                session.emit(work.row.position, work.row.committed)
+            if (draft := session.drafts.of(work.row)) is not None:
+                draft.computed()
     asked = [work.row for work in batch if work.row.flags & RowFlags.SAMPLE]
     ring: dict[PeerId, list[tuple[Row, int]]] = defaultdict(list)
     clients: dict[PeerId, list[tuple[Row, Sampled]]] = defaultdict(list)
@@ -125,6 +132,9 @@ def token_frames(
         session = table.get(asking.session)
         if session is None or session.attempt != asking.attempt:
             continue
+        if asking.goes_on and session.drafts.of(asking) is None:
+            continue  # the one before it in this pass, or in the last one, has refuted it
+        session.drafts.judged(asking, token.accepted, token.id if token.finish is None else None)
         depth = len(path_to(asking.parents, token.accepted))
         position = asking.position + asking.committed + depth
         flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]

@@ -242,6 +242,8 @@ class StageHandler:
                 continue  # closed meanwhile, or we have told its client that we serve no more
             if session.attempt != row.attempt or session.is_deaf:
                 continue  # a stale attempt, or after a loss
+            if session.drafts.is_void(row, ids):
+                continue  # what it goes on from has been refused since
             waiting_tokens = serving.passes.waiting_tokens(session)
             try:
                 check_row(
@@ -255,8 +257,9 @@ class StageHandler:
             except DraftRefused as error:
                 serving.recovery.draft_refused(session, str(error))
                 continue
-            if (accepted := session.arrived(row, ids)) is not None and not session.is_last:
-                serving.kept.add(session.id, accepted.position, accepted.ids, accepted.hidden)
+            if not row.goes_on:
+                serving.passes.drop_void(session)
+            session.arrived(row, ids)
             serving.reuse.arrived(session, row)
             serving.passes.add(
                 Work(

@@ -40,6 +40,11 @@ class Kept:
     hidden: bytes
     """`[n, width]`"""
 
+    @property
+    def end(self) -> int:
+        """The first token after them."""
+        return self.position + len(self.ids)
+
 
 @dataclass(slots=True, eq=False)
 class _Run:

@@ -99,7 +99,9 @@ class Passes:
 
     def add(self, work: Work) -> None:
         """Queue a row."""
-        if not work.width and not work.is_prefill:  # the first stage's own business
+        if not (
+            work.width or work.is_prefill or work.row.goes_on
+        ):  # the first stage's own business
             self._gathering.arrived(work.batch, work.row.session, work.arrived_s)
         if not self._forks.holds_back(work):
             self._scheduler.add(work)
@@ -121,6 +123,13 @@ class Passes:
         self._again = deque(work for work in self._again if work.row.session != session.id)
         return self._forks.drop(session.id)
 
+    def drop_void(self, session: Session) -> None:
+        """Forget what a session has waiting that goes on from a draft: it has been refused."""
+        self._scheduler.drop_drafts(session.owner, session.id)
+        self._again = deque(
+            w for w in self._again if w.row.session != session.id or not w.row.goes_on
+        )
+
     def waiting_tokens(self, session: Session) -> int:
         """Tokens that a session has waiting."""
         void = (work for each in self._under_way if each.is_void for work in each.batch)
@@ -135,7 +144,8 @@ class Passes:
         """First tokens of a session that a message to the worker will find computed."""
         if self._forks.is_waiting(session.id):
             return 0
-        return max(0, session.position - self.waiting_tokens(session))
+        unsettled = sum(len(accepted.ids) for accepted in session.settled)
+        return max(0, session.position - self.waiting_tokens(session) - unsettled)
 
     def _let_go(self, source: SessionId, computed_tokens: int) -> None:
         for fork in self._forks.ready(source, computed_tokens):
@@ -227,6 +237,9 @@ class Passes:
     def _begin(self, batch: list[Work]) -> None:
         for work in batch:
             if (session := self._session(work)) is not None:
+                for accepted in session.take_settled():
+                    if not session.is_last:
+                        self._kept.add(session.id, accepted.position, accepted.ids, accepted.hidden)
                 session.begin(work.row.position, work.ids[: work.row.committed])
         for key in {work.batch for work in batch if not work.width and not work.is_prefill}:
             self._gathering.took(key)
@@ -257,7 +270,7 @@ class Passes:
         done_s = self._clock.monotonic_s()
         self._rests_until_s = done_s + result.compute_s * (1 / self._pace.work_share - 1)
         for work in batch:
-            if self._session(work) is not None:
+            if self._session(work) is not None and not work.row.goes_on:
                 self._let_go(work.row.session, work.row.position + work.row.committed)
         self._emit(batch, result)
         now_s = self._clock.monotonic_s()
@@ -311,6 +324,9 @@ class Passes:
             frames = hidden_frames(batch, result.hidden, self._table, self._order, self._kept)
         for peer, frame in frames:
             self._send(peer, frame)
+        for work in batch:
+            if (session := self._session(work)) is not None and session.drafts.is_refuted:
+                self.drop_void(session)
 
 
 def _num_tokens(batch: Iterable[Work]) -> int:

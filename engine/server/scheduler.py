@@ -110,6 +110,14 @@ class Scheduler:
         if not sessions:
             self._owners.pop(owner, None)
 
+    def drop_drafts(self, owner: PeerId, session: SessionId) -> None:
+        """Forget rows of a session that wait and are all draft."""
+        sessions = self._owners.get(owner, OrderedDict())
+        queue = sessions.get(session)
+        if queue is not None and any(work.row.goes_on for work in queue):
+            sessions[session] = deque(work for work in queue if not work.row.goes_on)
+            self._forget_empty()
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits."""

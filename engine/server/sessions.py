@@ -16,7 +16,7 @@ from engine.core.plans import Hop, Route, Span
 from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
 from engine.protocol.rows import MAX_DRAFTED, Row
-from engine.server.drafts import PassingDraft
+from engine.server.drafts import OpenDrafts
 from engine.server.kept import Kept
 
 REPLAYS_PER_TOKEN = 16
@@ -51,9 +51,11 @@ class Session:
     """How its hidden states may be rounded on the wire; RAW: not at all."""
     position: int = 0
     """Tokens whose rows have arrived or are reused: the next row must start here (or earlier, to
-    replay), or where what is accepted of `draft` ends."""
-    draft: PassingDraft | None = None
-    """Of the last row that arrived."""
+    replay), or where what is accepted of its drafts ends."""
+    drafts: OpenDrafts = field(default_factory=OpenDrafts)
+    """Of the last rows that arrived."""
+    settled: list[Kept] = field(default_factory=list)
+    """What rows say of the drafts before them that the worker has not been given yet."""
     has_begun: bool = False
     """Whether a row has arrived."""
     prefixes: PrefixUse = PrefixUse.NONE
@@ -85,27 +87,34 @@ class Session:
     replay_tokens_left: int = 0
     """Earned by computing, spent by replays."""
 
-    def arrived(self, row: Row, ids: npt.NDArray[np.int32]) -> Kept | None:
-        """Take note of a row, and of what it says about the draft before it.
+    def arrived(self, row: Row, ids: npt.NDArray[np.int32]) -> None:
+        """Take note of a row, and of what it says about the drafts before it.
 
         Args:
             row: Passed `arrivals.check_row`.
             ids: `[row.count]`
+        """
+        settled = self.drafts.settled(row) if row.goes_on or row.position > self.position else []
+        self.settled += settled
+        self.drafts.arrived(row, ids)
+        if not row.goes_on:
+            self.position = row.position + row.committed
+        elif settled:
+            self.position = settled[-1].end
+
+    def take_settled(self) -> list[Kept]:
+        """Make tokens the sequence's own that were computed and sent on as drafts.
 
         Returns:
-            What the accepted tokens of that draft gave, to be kept with the outputs before it.
+            What they gave, to be kept with the outputs before it.
         """
-        accepted = None
-        if self.draft is not None and row.position > self.position:
-            accepted = self.draft.accepted(row)
+        taken, self.settled = self.settled, []
+        for accepted in taken:
             self._take(accepted)
-        self.draft = PassingDraft.of(row, ids)
-        self.position = row.position + row.committed
-        return accepted
+        return taken
 
     def _take(self, accepted: Kept) -> None:
-        """Make tokens the sequence's own that were computed and sent on as a draft."""
-        start, end = accepted.position, accepted.position + len(accepted.ids)
+        start, end = accepted.position, accepted.end
         if self.ids is not None:
             self.ids[start:end] = accepted.ids
         self.replay_tokens_left += len(accepted.ids) * REPLAYS_PER_TOKEN
@@ -163,7 +172,8 @@ class Session:
     def hold(self, attempt: int) -> None:
         """Begin a new attempt: rows of older ones no longer count."""
         self.attempt = attempt
-        self.position, self.draft = self.computed, None
+        self.position, self.settled = self.computed, []
+        self.drafts.clear()
         self.is_deaf = self.is_mute = self.is_routed = self.client_leads = False
 
     def lead(self, route: Route, index: int, send_from: int) -> None:

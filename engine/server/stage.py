@@ -28,7 +28,7 @@ from engine.models.attention import PackedRow
 from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
-from engine.protocol.rows import Row, RowFlags
+from engine.protocol.rows import Row, RowFlags, is_chain
 from engine.sampling.sample import SampleRequest, sample
 from engine.server.drafts import PendingDraft
 from engine.server.emulation import EmulatedBlocks, EmulatedEnds
@@ -54,15 +54,18 @@ class _Session:
     sampling: SamplingParams
     ids: npt.NDArray[np.int32] = field(repr=False)
     """[room]: ids of the tokens in the cache, which the penalties need."""
-    draft: PendingDraft | None = None
+    reach: int = 0
+    """A row may begin up to here, whatever becomes of a chain that was drafted."""
+    tree: PendingDraft | None = None
+    """A draft that is no chain, of which one path may be the sequence's own."""
 
     def settle(self, row: Row) -> None:
-        """Keep of the draft before a row what has become of it, and forget the rest."""
-        if self.draft is not None and row.position > self.cache.length:
-            places = [self.draft.position + node for node in self.draft.path(row)]
-            self.cache.move(places, self.draft.position)
-            self.ids[self.draft.position : row.position] = self.ids[places]
-        self.draft = None
+        """Keep of the tree before a row what has become of it, and forget the rest."""
+        if self.tree is not None and row.position > self.reach:
+            places = [self.tree.position + node for node in self.tree.path(row)]
+            self.cache.move(places, self.tree.position)
+            self.ids[self.tree.position : row.position] = self.ids[places]
+        self.tree = None
 
 
 class Stage:
@@ -202,6 +205,7 @@ class Stage:
                 "What a sequence was to go on from is not there any more; it must be sent again."
             )
         ours.cache.copy_prefix_from(theirs.cache, tokens)
+        ours.reach, ours.tree = tokens, None
         ours.ids[:tokens] = theirs.ids[:tokens]
 
     def keep_prefix(self, session: SessionId, tokens: int) -> None:
@@ -232,13 +236,13 @@ class Stage:
         session = self._sessions.get(row.session)
         if session is None:
             raise RemoteProtocolError("A peer sent tokens of a session that is not open here.")
-        if row.position > session.cache.length:
-            if session.draft is None:
+        if row.position > session.reach:
+            if session.tree is None:
                 raise RemoteProtocolError(
                     f"A peer sent tokens from position {row.position} on, but only"
-                    f" {session.cache.length} came before; the sequence must be replayed."
+                    f" {session.reach} came before; the sequence must be replayed."
                 )
-            session.draft.path(row)
+            session.tree.path(row)
         room = (session.capacity_tokens, session.cache.capacity_tokens)
         if row.position + row.committed > room[0] or row.position + row.count > room[1]:
             raise CacheFull(
@@ -272,7 +276,8 @@ class Stage:
         for row, session in zip(rows, sessions, strict=True):
             session.settle(row)
             packed.append(PackedRow(session.cache, start, row.count, row.position, row.parents))
-            session.cache.length = row.position  # what follows is overwritten now
+            # What follows is overwritten now.
+            session.reach = session.cache.length = row.position
             session.cache.written = max(session.cache.written, row.position + row.count)
             start += row.count
         if hidden is None:
@@ -284,7 +289,8 @@ class Stage:
             end = row.position + row.count
             session.ids[row.position : end] = ids[place.start : place.start + row.count]
             session.cache.length = row.position + row.committed
-            session.draft = PendingDraft.of(row)
+            session.reach = end if is_chain(row.parents) else session.cache.length
+            session.tree = None if is_chain(row.parents) else PendingDraft.of(row)
         if span.end < self._spec.num_hidden_layers:
             return StageOutput(x.contiguous())
         return StageOutput(None, self._sample(x, rows, sessions, packed))
@@ -324,8 +330,8 @@ class Stage:
         requests = []
         for i in chosen:
             end = packed[i].start + packed[i].count
-            places.extend(range(end - 1 - len(rows[i].parents), end))
             requests.append(self._request(sessions[i], rows[i]))
+            places.extend(range(end - 1 - len(requests[-1].parents), end))
         logits = self._ends.logits(x if len(places) == len(x) else x[places])  # [R, V]
         return tuple(
             Sampled(
@@ -333,7 +339,7 @@ class Stage:
                 token.id,
                 token.logprobs,
                 token.finish,
-                token.accepted,
+                token.accepted + rows[i].goes_on,
                 token.path_logprobs,
             )
             for i, token in zip(chosen, sample(logits, requests), strict=True)
@@ -341,7 +347,9 @@ class Stage:
 
     @staticmethod
     def _request(session: _Session, row: Row) -> SampleRequest:
-        length, prompt = session.cache.length, session.prompt_tokens
+        # The first token of a row that is all draft was the target's own if any of it counts.
+        length, prompt = row.position + max(1, row.committed), session.prompt_tokens
+        parents = row.parents[: row.position + row.count - length]
         # The token at the end of the room is given, but not computed any more.
         last_position = min(prompt + session.sampling.max_new_tokens - 1, session.capacity_tokens)
         return SampleRequest(
@@ -350,6 +358,6 @@ class Stage:
             session.ids[: min(prompt, length)],
             session.ids[prompt:length],
             last_position,
-            session.ids[length : length + len(row.parents)],
-            row.parents,
+            session.ids[length : length + len(parents)],
+            parents,
         )

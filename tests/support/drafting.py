@@ -125,3 +125,62 @@ def speculative_answer(
             return answer, rounds
         ids += [*(tree.ids[n] for n in path), token.id]
         position, accepted = len(ids) - 1, token.accepted
+
+
+def pipelined_answer(
+    chain: Chain,
+    prompt: list[int],
+    sampling: SamplingParams,
+    truth: Sequence[int],
+    *,
+    chunk_tokens: int,
+    ahead: int,
+    rng: np.random.Generator,
+    right_share: float,
+) -> tuple[list[Committed], int]:
+    """The same with so many chunks on their way at once, which are cut from what a prophet says.
+
+    Returns:
+        The answer, and the chunks that were worthless.
+    """
+    session, ids = SessionId(3), list(prompt)
+    for part, span in zip(chain.stages, chain.spans, strict=True):
+        part.open(
+            session,
+            span,
+            len(prompt) + sampling.max_new_tokens,
+            len(prompt),
+            sampling,
+            kv_offload=chain.kv_offload,
+            draft_tokens=_ROOM,
+        )
+    chain.run([Row(session, 0, len(ids) - 1)], ids[:-1])
+    answer: list[Committed] = []
+    accepted = wasted = 0
+    while True:
+        guess = [t if rng.random() < right_share else 3 + t % 7 for t in truth[len(ids) :]]
+        drafted = guess[: chunk_tokens * ahead]
+        rows, tokens = [], []
+        for start in range(0, max(1, len(drafted)), chunk_tokens):
+            some = drafted[start : start + chunk_tokens]
+            own = ids[-1:] if not start else []
+            tokens.append([*own, *some])
+            parents = tuple(range(-1, len(some) - 1))
+            before = start // chunk_tokens if start else accepted
+            position = len(ids) - 1 if not start else len(ids) + start
+            row = Row(session, position, len(own) + len(some), 0, RowFlags.SAMPLE, parents, before)
+            rows.append(row)
+        answers = [chain.run([r], t)[0] for r, t in zip(rows, tokens, strict=True)]
+        for place, (row, chunk, token) in enumerate(zip(rows, tokens, answers, strict=True)):
+            new = chunk[1 : token.accepted + (not row.goes_on)]
+            logprobs = token.path_logprobs or [None] * len(new)
+            answer += [(t, lp, None) for t, lp in zip(new, logprobs, strict=True)]
+            answer.append((token.id, token.logprobs, token.finish))
+            ids += [*new, token.id]
+            if token.finish is not None:
+                return answer, wasted
+            accepted = token.accepted
+            after = tokens[place + 1] if place + 1 < len(tokens) else []
+            if token.accepted < len(row.parents) or after[:1] != [token.id]:
+                wasted += len(rows) - place - 1
+                break

@@ -133,6 +133,80 @@ async def test_draft_that_makes_no_sense_is_refused_and_its_session_goes_on(
     assert token == event.id
 
 
+def ahead(position: int, ids: list[int], under_way: int, **fields: object) -> Frame:
+    """Drafted before anybody knows what becomes of the draft before it."""
+    chain = tuple(range(-1, len(ids) - 1))
+    return drafted(position, ids, fields.pop("parents", chain), accepted=under_way, **fields)
+
+
+def together(*frames: Frame) -> Frame:
+    """All rows in one frame, so that none is computed before the last one has come."""
+    rows = tuple(row for frame in frames for row in frame.rows)
+    return Frame(Kind.STEP, b"", rows, np.concatenate([frame.ids for frame in frames]))
+
+
+CHAIN = drafted(0, [1, 2, 5, 6], (-1, 0))
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (ahead(0, [1, 2], 1), "no chain, or not here"),
+        (together(FIRST, ahead(5, [8], 1)), "no chain, or not here"),
+        (together(CHAIN, ahead(5, [8], 1)), "no chain, or not here"),
+        (together(CHAIN, ahead(3, [8], 1)), "no chain, or not here"),
+        (together(CHAIN, ahead(4, [7, 8, 9], 1, parents=(-1, -1, 0))), "with a tree"),
+        (together(CHAIN, ahead(4, [7, 8], 2)), "under way"),
+        (together(CHAIN, ahead(4, [7, 8], 0)), "under way"),
+        (together(CHAIN, ahead(4, [7] * (ROOM + 1), 1)), "at most 4"),
+        (together(CHAIN, ahead(4, [7, VOCAB_SIZE], 1)), "does not have"),
+        (together(CHAIN, *(ahead(4 * n, [7] * 4, n) for n in range(1, 5))), "beyond the room"),
+        (together(CHAIN, *(ahead(3 + n, [7], n) for n in range(1, 9))), "may be"),
+        (together(CHAIN, ahead(4, [7], 1), drafted(5, [8], (), accepted=1)), "never computed"),
+    ],
+    ids=["from-nothing", "from-a-tree", "behind-a-gap", "from-within", "tree", "more-than-are",
+         "from-none", "more-than-reserved", "id-beyond-vocabulary", "beyond-the-room", "too-many",
+         "settled-before-it-was-computed"],
+)  # fmt: skip
+async def test_draft_that_goes_on_where_it_cannot_is_refused_and_its_session_goes_on(
+    swarm: LocalSwarm, frame: Frame, reason: str, request: pytest.FixtureRequest
+) -> None:
+    links, answers = await open_with_room(swarm, request.node.callspec.id)
+    notices: asyncio.Queue[Notice] = asyncio.Queue()
+    links.on([Kind.NOTICE], lambda _, told: notices.put_nowait(parse(told, Notice)))
+    links.send(STAGE, frame)
+    notice = await asyncio.wait_for(notices.get(), 20)
+    assert (notice.code, notice.sessions) == (DRAFT_REFUSED, (SESSION,))
+    assert reason in notice.reason
+    await Asking(links).hold(1)
+    row = Row(SESSION, 0, 3, 1, RowFlags.SAMPLE | RowFlags.OPEN)
+    links.send(STAGE, Frame(Kind.STEP, b"", (row,), np.array([1, 2, 5], np.int32)))
+    while (await next_answer(answers))[0].attempt < 1:
+        pass  # what had been computed before
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
+async def test_drafts_that_a_verdict_makes_void_cost_nothing_and_are_no_fault(
+    swarm: LocalSwarm,
+) -> None:
+    links, answers = await open_with_room(swarm, "void")
+    links.send(STAGE, Frame(Kind.STEP, b"", (Row(SESSION, 0, 2, 0, CHAIN.rows[0].flags),),
+                            np.array([1, 2], np.int32)))  # fmt: skip
+    _, second = await next_answer(answers)
+    wrong = (second + 1) % VOCAB_SIZE
+    before = swarm.stages[0].handler.pace.tokens
+    links.send(STAGE, together(drafted(2, [second, wrong], (-1,)), ahead(4, [7], 1)))
+    answer, third = await next_answer(answers)
+    assert (answer.position, answer.accepted) == (3, 0) or third == wrong
+    for position in (4, 5, 6):
+        links.send(STAGE, ahead(position, [7], 1))
+    links.send(STAGE, drafted(3, [third], ()))
+    answer, _ = await next_answer(answers)
+    assert answer.position == 4
+    assert swarm.stages[0].handler.pace.tokens - before <= 4  # the draft of one may have begun
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
 async def test_client_whose_draft_is_refused_goes_on_without(swarm: LocalSwarm) -> None:
     class Nonsense:
         def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:

@@ -16,7 +16,7 @@ from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.rows import Row, RowFlags, path_to
 from engine.server.stage import Stage
-from tests.support.drafting import Prophet, plain_answer, speculative_answer
+from tests.support.drafting import Prophet, pipelined_answer, plain_answer, speculative_answer
 from tests.support.stages import ENDLESS, Chain, prompts, save_families, stage
 from tests.support.tiny_models import FAMILIES
 
@@ -136,6 +136,34 @@ def test_answer_with_drafts_is_the_one_without(
             assert logprobs.logprob == pytest.approx(token.logprobs.logprob, abs=1e-4)
             assert [i for i, _ in logprobs.top] == [i for i, _ in token.logprobs.top]
     assert rounds < len(plain) * 0.8
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral, window"])
+@pytest.mark.parametrize("how", SAMPLINGS)
+@pytest.mark.parametrize("kv_offload", [0.0, 0.5])
+@pytest.mark.parametrize("cuts", [(), (1, 3)], ids=["1 stage", "3 stages"])
+def test_answer_with_several_chunks_on_their_way_is_the_one_without(
+    models: dict[str, Path], kind: str, how: str, kv_offload: float, cuts: tuple[int, ...]
+) -> None:
+    (prompt,), sampling = prompts(9), SAMPLINGS[how]
+    chain = Chain(models[kind], cuts, kv_offload=kv_offload)
+    plain = plain_answer(chain, prompt, sampling)
+    answer, wasted = pipelined_answer(
+        chain,
+        prompt,
+        sampling,
+        [*prompt, *(token.id for token in plain)],
+        chunk_tokens=3,
+        ahead=3,
+        rng=np.random.default_rng(3),
+        right_share=0.8,
+    )
+    assert [(id_, finish) for id_, _, finish in answer] == [(t.id, t.finish) for t in plain]
+    for (_, logprobs, _), token in zip(answer, plain, strict=True):
+        assert (logprobs is None) == (token.logprobs is None)
+        if token.logprobs is not None:
+            assert logprobs.logprob == pytest.approx(token.logprobs.logprob, abs=1e-4)
+    assert wasted
 
 
 def test_stop_token_in_a_draft_ends_the_answer_there(models: dict[str, Path]) -> None:
