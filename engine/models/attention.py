@@ -13,7 +13,7 @@ from engine.kv.cache import SequenceCache
 from engine.kv.part import Part
 from engine.models.row_operations import PartRow, operations
 from engine.models.split_attention import SplitAttention
-from engine.models.tree_shape import TreeShape, row_offsets
+from engine.models.tree_shape import Gap, TreeShape, row_offsets
 from engine.protocol.rows import is_chain
 
 
@@ -31,16 +31,24 @@ class PackedRow:
     parents: tuple[int, ...] = ()
     """Of the draft's tokens, see `engine.models.tree_shape`; their keys and values lie one behind
     another as those of a chain do."""
+    gap: Gap | None = None
+    """What lies right before it; for a cache in one tier, and a model without windows."""
 
     @property
     def positions(self) -> list[int]:
         """[T], in the sequence."""
         return [self.position + offset for offset in row_offsets(self.count, self.parents)]
 
+    @property
+    def place(self) -> int:
+        """Of its first token in the cache."""
+        return self.position + (self.gap.size - len(self.gap.kept) if self.gap else 0)
+
     def on(self, part: Part, start: int) -> PartRow:
         """What of it concerns one part of its cache, with its place among the tokens there."""
-        tree = None if is_chain(self.parents) else TreeShape(self.count, self.parents)
-        return PartRow(part, start, self.count, self.position - part.first, tree)
+        is_plain = self.gap is None and is_chain(self.parents)
+        tree = None if is_plain else TreeShape(self.count, self.parents, self.gap)
+        return PartRow(part, start, self.count, self.place - part.first, tree)
 
 
 class PackedRows:

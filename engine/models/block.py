@@ -64,7 +64,7 @@ class Block:
             or _names(mlp) != _MLP_PARTS
         ):
             raise ModelError("The model's blocks have parts that Shoal cannot compute.")
-        self._window = window
+        self.window = window
         self._scaling: float = attention.scaling
         self._head_dim: int = attention.head_dim
         self._group: int = attention.num_key_value_groups
@@ -114,7 +114,7 @@ class Block:
             qkv[:, H : H + K] = norm_k(qkv[:, H : H + K])
         packed.rotate_(qkv[:, : H + K])
         return packed.attend(
-            qkv[:, :H], qkv[:, H:], index, window=self._window, scaling=self._scaling
+            qkv[:, :H], qkv[:, H:], index, window=self.window, scaling=self._scaling
         )
 
 

@@ -79,6 +79,11 @@ class BlockStack:
             self._blocks.append(make_block(config, block, tensors))
             progress(block + 1 - span.start, len(span))
 
+    @property
+    def has_windows(self) -> bool:
+        """Whether some block's tokens see only so many before them."""
+        return any(block.window is not None for block in self._blocks)
+
     def forward(self, x: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:
         """Run the blocks of `span`, a part of ours, on packed rows.
 

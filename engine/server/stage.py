@@ -7,7 +7,7 @@ on, `close` gives the room back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from engine.models.attention import PackedRow
 from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
+from engine.models.tree_shape import Gap
 from engine.protocol.rows import Row, RowFlags, is_chain
 from engine.sampling.sample import SampleRequest, sample
 from engine.server.drafts import PendingDraft
@@ -59,13 +60,33 @@ class _Session:
     tree: PendingDraft | None = None
     """A draft that is no chain, of which one path may be the sequence's own."""
 
-    def settle(self, row: Row) -> None:
-        """Keep of the tree before a row what has become of it, and forget the rest."""
-        if self.tree is not None and row.position > self.reach:
-            places = [self.tree.position + node for node in self.tree.path(row)]
-            self.cache.move(places, self.tree.position)
-            self.ids[self.tree.position : row.position] = self.ids[places]
-        self.tree = None
+    scattered: list[int] = field(default_factory=list)
+    """Places of tokens that are the sequence's own and shall lie one behind another …"""
+    gathered_at: int = 0
+    """… from here on."""
+
+    def settle(self, row: Row) -> Gap | None:
+        """Keep of the tree before a row what has become of it, and forget the rest.
+
+        Returns:
+            Where it lies, if that is no part of the sequence as it stands.
+        """
+        tree, self.tree = self.tree, None
+        if tree is None or row.position <= self.reach:
+            return None
+        path = tree.path(row)
+        places = [tree.position + node for node in path]
+        self.ids[tree.position : row.position] = self.ids[places]
+        if path == tuple(range(len(path))):
+            return None
+        self.scattered, self.gathered_at = places, tree.position
+        return Gap(len(tree.parents), path)
+
+    def gather(self) -> None:
+        """Bring together what is scattered: [BB] §7.3's compaction."""
+        if self.scattered:
+            self.cache.move(self.scattered, self.gathered_at)
+            self.scattered = []
 
 
 class Stage:
@@ -106,12 +127,15 @@ class Stage:
         self._dtype = dtype
         self._device = device
         self._blocks: BlockStack | EmulatedBlocks
+        self._may_wait = emulate is not None
+        """Whether rows can be computed before what is scattered before them was brought together."""
         self._ends: Ends | EmulatedEnds
         if emulate is None:
             config = read_config(directory, spec)
             self._blocks = BlockStack(
                 directory, config, span, dtype=dtype, device=device, progress=progress
             )
+            self._may_wait = not self._blocks.has_windows
             self._ends = Ends(
                 directory,
                 config,
@@ -135,6 +159,8 @@ class Stage:
             arena=None if device.type == "cpu" else (len(span), kv_budget_bytes // token_bytes),
         )
         self._sessions: dict[SessionId, _Session] = {}
+        self._untidy: list[_Session] = []
+        """Those that have scattered tokens, perhaps."""
 
     @property
     def kv_bytes(self) -> KvRoom:
@@ -194,6 +220,7 @@ class Stage:
             LocalProtocolError: One is not open, they use different blocks, or the other has not
                 come so far.
         """
+        self.tidy()
         ours, theirs = self._sessions.get(session), self._sessions.get(source)
         if (
             ours is None
@@ -214,6 +241,7 @@ class Stage:
         Raises:
             LocalProtocolError: It is not open, or has not come so far.
         """
+        self.tidy()
         ended = self._sessions.get(session)
         if ended is None or not 0 < tokens <= ended.cache.length:
             raise LocalProtocolError("A sequence that was to be kept is not there any more.")
@@ -222,9 +250,16 @@ class Stage:
 
     def close(self, session: SessionId) -> None:
         """Give a session's room back at once; unknown ones are fine."""
+        self.tidy()
         closed = self._sessions.pop(session, None)
         if closed is not None:
             self._pool.release(closed.cache)
+
+    def tidy(self) -> None:
+        """Do what the last pass need not wait for; the next one does it first if nobody has."""
+        for session in self._untidy:
+            session.gather()
+        self._untidy.clear()
 
     def check(self, row: Row) -> None:
         """Say whether `forward` would take this row, so that one bad row need not fail others.
@@ -271,14 +306,15 @@ class Stage:
             LocalProtocolError: Rows, ids, hidden states and spans do not fit together.
         """
         sessions = self._checked(rows, ids, hidden)
+        self.tidy()
         span = sessions[0].span
         packed, start = [], 0
         for row, session in zip(rows, sessions, strict=True):
-            session.settle(row)
-            packed.append(PackedRow(session.cache, start, row.count, row.position, row.parents))
+            packed.append(self._packed(session, row, start))
             # What follows is overwritten now.
             session.reach = session.cache.length = row.position
-            session.cache.written = max(session.cache.written, row.position + row.count)
+            end = packed[-1].place + row.count
+            session.cache.written = max(session.cache.written, end)
             start += row.count
         if hidden is None:
             x = self._ends.embed(torch.from_numpy(ids.astype(np.int64)).to(self._device))
@@ -291,9 +327,28 @@ class Stage:
             session.cache.length = row.position + row.committed
             session.reach = end if is_chain(row.parents) else session.cache.length
             session.tree = None if is_chain(row.parents) else PendingDraft.of(row)
+            if place.gap is not None:
+                session.scattered += range(place.place, place.place + row.count)
         if span.end < self._spec.num_hidden_layers:
             return StageOutput(x.contiguous())
         return StageOutput(None, self._sample(x, rows, sessions, packed))
+
+    def _packed(self, session: _Session, row: Row, start: int) -> PackedRow:
+        """A row in its session's cache.
+
+        What of the tree before it is scattered may stay so until the pass is over if the row's tokens
+        are told apart anyway, being a tree's, and there is room behind all of the last one.
+        """
+        cache, gap = session.cache, session.settle(row)
+        packed = PackedRow(cache, start, row.count, row.position, row.parents, gap)
+        if gap is None:
+            return packed
+        self._untidy.append(session)
+        fits = packed.place + row.count <= cache.capacity_tokens
+        if self._may_wait and fits and cache.far is None and not is_chain(row.parents):
+            return packed
+        session.gather()
+        return replace(packed, gap=None)
 
     def _checked(
         self, rows: Sequence[Row], ids: npt.NDArray[np.int32], hidden: Tensor | None

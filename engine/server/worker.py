@@ -191,6 +191,7 @@ class Worker:
         answer["compute_s"] = time.perf_counter() - started_s
         answer["cpu_s"] = time.process_time() - started_cpu_s  # of all threads
         self._socket.send(answer)
+        self._loaded().tidy()  # while the answer is on its way
 
 
 def _packed(logprobs: TokenLogprobs) -> tuple[float, list[tuple[int, float]]]:

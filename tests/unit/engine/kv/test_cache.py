@@ -216,3 +216,27 @@ def test_room_that_is_not_written_takes_no_memory() -> None:
     assert room.num_bytes.device > 2 << 30
     assert psutil.Process().memory_info().rss - before < 64 << 20
     assert len({cache.near.slot for cache in caches if cache.near.slab is caches[0].near.slab}) > 1
+
+
+@pytest.mark.parametrize("arena", [None, ARENA], ids=["slots", "pages"])
+@pytest.mark.parametrize("kv_dtype", ["auto", "8bit"])
+def test_draft_brought_together_after_the_next_row_leaves_what_it_leaves_before_it(
+    arena: tuple[int, int] | None, kv_dtype: KvDtype
+) -> None:
+    room = KvPool(2, 4, dtype=torch.float32, device=CPU, kv_dtype=kv_dtype, arena=arena)
+    eager, late = (room.reserve(3, 4 * PAGE_TOKENS) for _ in range(2))
+    generator = torch.Generator().manual_seed(7)
+    start, drafted, path, row = PAGE_TOKENS - 6, 13, [0, 3, 7, 8], 14
+    places = [start + node for node in path]
+    new = [torch.randn(start + drafted + row, 4, 4, generator=generator) for _ in range(3)]
+    for block in range(3):
+        eager.put(block, 0, new[block][: start + drafted])
+        late.put(block, 0, new[block])
+    eager.move(places, start)
+    for block in range(3):
+        eager.put(block, start + len(path), new[block][start + drafted :])
+    late.move([*places, *range(start + drafted, start + drafted + row)], start)
+    for block in range(3):
+        ends = (held(cache, block, start + len(path) + row) for cache in (late, eager))
+        for ours, theirs in zip(*ends, strict=True):
+            assert torch.equal(ours, theirs)
