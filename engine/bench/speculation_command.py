@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from engine.bench import quantities
 from engine.bench.arguments import add_engines, add_network, print_report, swarm_bench
 from engine.bench.speculation_prompts import PROMPT_KINDS, PromptKind
-from engine.core.generation import Speculation
+from engine.core.generation import PIPELINED_VALUES, Pipelined, Speculation
 
 if TYPE_CHECKING:
     from engine.bench.request import SwarmBench
@@ -108,6 +108,14 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         help="the most that a draft proposes for a round (default: 4); may be a list",
     )
     group.add_argument(
+        "--pipelined",
+        type=quantities.names(PIPELINED_VALUES),
+        default=("auto",),
+        metavar="LIST",
+        help="whether look-up's next proposals set out before the verdict on the last ones: auto: with "
+        "--draft auto where it pays (the default); off: never; on: with --draft ngram always",
+    )
+    group.add_argument(
         "--temperature", type=quantities.seconds, default=0.0, metavar="T", help="default: greedy"
     )
     group.add_argument(
@@ -190,7 +198,7 @@ def _speculation(args: argparse.Namespace) -> int:
     bench, works = _bench(args), _works(args, usual)
     if args.equality is not None:
         drafts = args.draft or tuple(draft for draft in DRAFTS if draft != "auto")
-        ways = tuple(_ways(drafts, args.draft_tokens))
+        ways = tuple(_ways(drafts, args.draft_tokens, args.pipelined))
         same = asyncio.run(equality.measure(bench, ways, args.equality))
         broken = "" if same.are_equal else _DIFFER
         return print_report(args, same, equality.lines(same), broken)
@@ -230,21 +238,29 @@ def _works(args: argparse.Namespace, usual: _Usual) -> tuple[Work, ...]:
     return tuple(
         Work(
             kind,
-            tuple(_ways(args.draft or usual.drafts[kind], args.draft_tokens)),
+            tuple(_ways(args.draft or usual.drafts[kind], args.draft_tokens, args.pipelined)),
             args.temperature,
         )
         for kind in args.prompts
     )
 
 
-def _ways(drafts: tuple[Draft, ...], draft_tokens: tuple[int, ...]) -> list[Speculation]:
+def _ways(
+    drafts: tuple[Draft, ...], draft_tokens: tuple[int, ...], pipelined: tuple[Pipelined, ...]
+) -> list[Speculation]:
     ways: list[Speculation] = []
     for draft in drafts:
         match draft:
             case "tree":
                 ways.append(_TREE)
             case "auto":
-                ways.append(Speculation("auto"))
+                ways += [Speculation("auto", pipelined=flows) for flows in pipelined]
+            case "ngram":
+                ways += [
+                    Speculation("ngram", num_tokens, pipelined=flows)
+                    for flows in pipelined
+                    for num_tokens in draft_tokens
+                ]
             case _:
                 ways += [Speculation(draft, num_tokens) for num_tokens in draft_tokens]
     return ways

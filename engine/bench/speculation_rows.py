@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from engine.bench.measured import Counters, Measured
 from engine.bench.quantities import LinkShaping
 from engine.bench.speculation_prompts import PromptKind
-from engine.core.generation import Speculation
+from engine.core.generation import Pipelined, Speculation
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
 
@@ -44,6 +44,7 @@ class Row(BaseModel):
     prompts: PromptKind
     mode: str
     draft: str
+    pipelined: Pipelined = "auto"
     draft_tokens: int
     """The most for a round; `auto` decides itself."""
     temperature: float = 0.0
@@ -139,6 +140,7 @@ def row_of(
         prompts=setting.prompts,
         mode="shared",
         draft=way_name(way),
+        pipelined=way.pipelined,
         draft_tokens=way.num_tokens,
         temperature=setting.temperature,
         emulated=setting.emulated,
@@ -162,7 +164,8 @@ def row_of(
 
 def way_name(way: Speculation) -> str:
     """What a way to draft is called in reports."""
-    return "tree" if way.width > 1 else way.draft
+    ahead = {"auto": "", "on": "+", "off": "-"}[way.pipelined]
+    return "tree" if way.width > 1 else way.draft + ahead
 
 
 def begin_alike(some: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> bool:

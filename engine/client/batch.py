@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from engine.core.ids import SessionId, new_session_id
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.rows import Row, RowFlags
 from engine.protocol.tokens import Logprobs
+from engine.speculation.costs import PLAIN, Option
 from engine.speculation.tree import EMPTY, Draft, TokenTree
 
 MAX_ATTEMPT = (1 << 16) - 1
@@ -47,8 +49,13 @@ class Sequence:
     """Whether the client sends every row, with a draft; else the ring is closed."""
     draft_tokens: int = 0
     """The most that it proposes for a round."""
+    option: Option = PLAIN
+    """How that was made which is on its way: what the next answer tells of …"""
     tree: TokenTree = EMPTY
-    """What it has proposed last."""
+    known: int = 0
+    """… of which the last answer has confirmed so many tokens already …"""
+    behind: deque[tuple[int, ...]] = field(default_factory=deque)
+    """… and chunks that go on from it, one after the other."""
     accepted: int = 0
     """The last token of it that was accepted, counted from 1; 0: none."""
 
@@ -79,6 +86,11 @@ class Sequence:
         )
         return last_position - len(self.ids)
 
+    @property
+    def assumed(self) -> list[int]:
+        """What follows its ids if all that is on its way is right."""
+        return [*self.tree.ids[self.known :], *itertools.chain(*self.behind)]
+
     def next_row(self, attempt: int, tree: TokenTree) -> tuple[Row, list[int]]:
         """The newest token and what may follow it, as a row and its ids.
 
@@ -92,6 +104,36 @@ class Sequence:
         position = len(self.ids) - 1
         parents = self.tree.parents
         return Row(self.session, position, len(ids), attempt, self.flags, parents, accepted), ids
+
+    def row_ahead(self, attempt: int, chunk: tuple[int, ...]) -> Row:
+        """A row of guesses, a chain, that goes on from all that is on its way; `chunk` are its ids."""
+        position, under_way = len(self.ids) + len(self.assumed), 1 + len(self.behind)
+        self.behind.append(chunk)
+        parents = TokenTree.chain(chunk).parents
+        return Row(self.session, position, len(chunk), attempt, self.flags, parents, under_way)
+
+    def judged(self, accepted: int, token: int) -> int:
+        """Take in what has become of the tree.
+
+        Args:
+            accepted: The last token of it that was, counted from 1; 0: none.
+            token: What follows it.
+
+        Returns:
+            Tokens on their way behind it that are worth nothing now.
+        """
+        if self.behind and accepted == len(self.tree) and token == self.behind[0][0]:
+            self.tree, self.known = TokenTree.chain(self.behind.popleft()), 1
+            return 0
+        wasted = sum(map(len, self.behind))
+        self.ground()
+        self.accepted = accepted
+        return wasted
+
+    def ground(self) -> None:
+        """Forget all that is on its way."""
+        self.tree, self.known, self.accepted = EMPTY, 0, 0
+        self.behind.clear()
 
 
 @dataclass(slots=True)
@@ -156,7 +198,7 @@ class Batch:
         self.has_failed = False
         self.stopwatch = self.steering = None
         for sequence in self.waiting:
-            sequence.tree, sequence.accepted = EMPTY, 0
+            sequence.ground()
             if self.drafting is not None and self.drafting.make_policy is not None:
                 sequence.leads = False  # until that pays on the new route, too
 
@@ -179,8 +221,9 @@ class Batch:
         tree = sequence.tree
         if row.accepted > len(tree):
             raise RemoteProtocolError("The peer accepted more of a draft than there was.")
-        path = tree.path_to(row.accepted - 1)
-        if row.position != len(sequence.ids) + len(path):
+        # What a chunk begins with that goes on has come as the token after the one before it.
+        path = tree.path_to(row.accepted - 1)[sequence.known :]
+        if row.accepted < sequence.known or row.position != len(sequence.ids) + len(path):
             return False
         if logprobs and len(logprobs) != len(path) + 1:
             raise RemoteProtocolError("The peer sent log-probabilities for other tokens.")
@@ -190,7 +233,7 @@ class Batch:
             self.news.put_nowait((sequence.index, event))
         sequence.ids.extend(tree.ids[node] for node in path)
         sequence.ids.append(token)
-        sequence.tree, sequence.accepted = EMPTY, row.accepted
+        drafted = len(tree) - sequence.known + sequence.judged(row.accepted, token)
         self.prefill_tokens = 0
         if self.troubled_since_s is not None:
             self.recoveries.seconds.append(self.clock.monotonic_s() - self.troubled_since_s)
@@ -213,7 +256,7 @@ class Batch:
         reused_tokens = sequence.reused_tokens if is_first else 0
         last = logprobs[-1] if logprobs else None
         now = None if self.steering is None else self.steering.now
-        event = TokenEvent(token, last, finish, reused_tokens, len(tree), len(path), now)
+        event = TokenEvent(token, last, finish, reused_tokens, drafted, len(path), now)
         self.news.put_nowait((sequence.index, event))
         return is_open and not sequence.finished
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from engine.client.drafter import Drafter
-from engine.client.steering import LOOKUPS, MODELS, Policy
+from engine.client.steering import LOOKUPS, MODELS, PIPELINED, Policy
 from engine.core.errors import RequestError
 from engine.core.generation import Speculation
 from engine.speculation.controller import Controller
@@ -15,6 +16,9 @@ from engine.speculation.costs import Costs, Option, Source
 from engine.speculation.estimates import Timing
 from engine.speculation.prompt_lookup import PromptLookup
 from engine.speculation.tree import EMPTY, Draft, TokenTree
+
+_AHEAD: Final = 4
+"""Chunks on their way where a request wants them in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class Drafting:
             `make_draft` or, without it, with the model.
         drafter: The model that drafts; None: none does.
         width: Alternatives at each place of the model's proposals where no policy decides.
+        ahead: Chunks of what `make_draft` makes that are on their way at once where none does.
     """
 
     make_draft: Callable[[], Draft] | None
@@ -35,12 +40,13 @@ class Drafting:
     make_policy: Callable[[Costs, Timing], Policy] | None = None
     drafter: Drafter | None = None
     width: int = 1
+    ahead: int = 1
 
     @property
     def always(self) -> Option:
         """What every round is where no policy decides."""
         if self.make_draft is not None:
-            return Option(Source.LOOKUP, self.num_tokens)
+            return Option(Source.LOOKUP, self.num_tokens, ahead=self.ahead)
         return Option(Source.MODEL, self.num_tokens, self.width)
 
 
@@ -58,7 +64,8 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
         case "off":
             return None
         case "ngram":
-            return Drafting(PromptLookup, speculation.num_tokens)
+            ahead = _AHEAD if speculation.pipelined == "on" else 1
+            return Drafting(PromptLookup, speculation.num_tokens, ahead=ahead)
         case "model":
             if drafter is None:
                 raise RequestError(
@@ -68,7 +75,8 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
                 )
             return Drafting(None, speculation.num_tokens, drafter=drafter, width=speculation.width)
         case "auto":
-            options = LOOKUPS if drafter is None else (*LOOKUPS, *MODELS)
+            options = LOOKUPS if speculation.pipelined == "off" else (*LOOKUPS, *PIPELINED)
+            options = options if drafter is None else (*options, *MODELS)
             most = max(option.num_tokens for option in options)
             policy = functools.partial(Controller, options)
             return Drafting(PromptLookup, most, policy, drafter)

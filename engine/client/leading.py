@@ -24,6 +24,7 @@ from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Route
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Sessions
+from engine.protocol.rows import Row
 from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.tree import EMPTY, TokenTree
 from engine.swarm.links import Links
@@ -48,9 +49,12 @@ class Leading:
 
     def go_on(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
         """Send the next rows of sequences that wait for them, with what their drafts propose."""
-        made: list[tuple[Sequence, Option, TokenTree]] = []
+        made: list[tuple[Sequence, Option, TokenTree | None]] = []
         asked: dict[Option, list[Sequence]] = defaultdict(list)
         for sequence in sequences:
+            if len(sequence.tree):  # the next answer is on its way
+                made.append((sequence, sequence.option, None))
+                continue
             option, tree = self._at_once(sequence)
             if option.source is Source.MODEL:
                 asked[option].append(sequence)
@@ -121,22 +125,52 @@ class Leading:
             rows = zip(sequences, trees, strict=True)
             self._send(first, [(sequence, option, tree) for sequence, tree in rows])
 
-    def _send(self, first: PeerId, made: SequenceOf[tuple[Sequence, Option, TokenTree]]) -> None:
+    def _send(
+        self, first: PeerId, made: SequenceOf[tuple[Sequence, Option, TokenTree | None]]
+    ) -> None:
+        """Send rows with these drafts, and what goes on from them; None: only that."""
         batch, steering = self._batch, self._batch.steering
-        rows, ids = [], []
+        rows: list[Row] = []
+        ids: list[int] = []
         for sequence, option, tree in made:
+            if tree is None:
+                self._send_ahead(sequence, rows, ids)
+                continue
             if steering is not None:
                 tree = shallow(tree, sequence.draft_depth)
                 sequence.leads = len(tree) > 0  # a round of nothing closes the ring
                 steering.begins(sequence, option, len(tree))
+            sequence.option = option
             row, tokens = sequence.next_row(batch.attempt, tree)
             rows.append(row)
             ids += tokens
+            self._send_ahead(sequence, rows, ids)
+        if not rows:
+            return
         try:
             frame = Frame(Kind.STEP, b"", tuple(rows), np.array(ids, np.int32))
             self._links.send(first, frame)
         except PeerUnreachable as error:
             batch.fail(error)
+
+    def _send_ahead(self, sequence: Sequence, rows: list[Row], ids: list[int]) -> None:
+        """Add rows of what look-up says behind all that is on its way, if it still says that too."""
+        option, steering = sequence.option, self._batch.steering
+        if option.ahead == 1 or sequence.draft is None or not len(sequence.tree):
+            return
+        if steering is not None:
+            steering.begins(sequence, option, len(sequence.tree))
+            if steering.decision.option != option:
+                return  # let what is on its way arrive first
+        assumed, size = sequence.assumed, option.num_tokens
+        wanted = len(assumed) + size * (option.ahead - 1 - len(sequence.behind))
+        tree = shallow(sequence.draft.propose(sequence.ids, wanted), sequence.draft_depth)
+        if not tree.is_chain() or list(tree.ids[: len(assumed)]) != assumed:
+            return
+        for start in range(len(assumed), len(tree), size):
+            chunk = tree.ids[start : start + size]
+            rows.append(sequence.row_ahead(self._batch.attempt, chunk))
+            ids += chunk
 
     async def _read(self, sequence: Sequence) -> None:
         try:

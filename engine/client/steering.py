@@ -27,6 +27,11 @@ from engine.speculation.tree import Draft
 
 LOOKUPS: Final = tuple(Option(Source.LOOKUP, num_tokens) for num_tokens in (2, 4, 8))
 """Chains that look-up may propose."""
+PIPELINED: Final = (
+    *(Option(Source.LOOKUP, num_tokens, ahead=2) for num_tokens in (4, 8)),
+    Option(Source.LOOKUP, 8, ahead=4),
+)
+"""The same, several of them on their way at once."""
 MODELS: Final = (
     *(Option(Source.MODEL, num_tokens) for num_tokens in (2, 4, 8)),
     Option(Source.MODEL, 13, width=4),

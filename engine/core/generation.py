@@ -20,6 +20,12 @@ model, in every round; or either of them where that pays."""
 DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram", "model", "auto")
 
 
+Pipelined = Literal["auto", "off", "on"]
+"""Whether look-up's next proposals set out before the verdict on the last ones: with `auto` drafts where
+that pays, never, or, with drafts in every round, always."""
+PIPELINED_VALUES: tuple[Pipelined, ...] = ("auto", "off", "on")
+
+
 @dataclass(frozen=True, slots=True)
 class Speculation:
     """How a request speculates; the answer is the same with any."""
@@ -29,6 +35,8 @@ class Speculation:
     """The most that are proposed for a round."""
     width: int = 1
     """Alternatives at each place of what a model proposes; 1: chains."""
+    pipelined: Pipelined = "auto"
+    """See there."""
 
 
 MAX_DRAFT_TOKENS = 64

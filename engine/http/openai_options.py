@@ -2,20 +2,22 @@
 
 Beyond OpenAI's there are `top_k`, `min_p`, `repetition_penalty`; `share_prefixes`: whether stages may let
 others reuse what they compute of the prompt, and us what they computed for others; `lossy`: whether and how
-stages may round what they send one another; and `draft`, with `draft_tokens`: what proposes tokens that are
-verified several at a time, which changes nothing but the speed.
+stages may round what they send one another; and `draft`, with `draft_tokens` and `pipelined`: what proposes
+tokens that are verified several at a time, and whether the next set out before the last ones are, which
+changes nothing but the speed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.core.errors import RequestError
 from engine.core.generation import (
     DRAFT_KINDS,
     MAX_DRAFT_TOKENS,
+    PIPELINED_VALUES,
     Lossy,
     PrefixUse,
     Speculation,
@@ -144,11 +146,18 @@ def _lossy(value: str | None) -> Lossy | None:
 
 def _speculation(fields: Fields) -> Speculation | None:
     draft, most = fields.text("draft"), fields.integer("draft_tokens", 1, MAX_DRAFT_TOKENS)
+    asked = fields.text("pipelined")
+    pipelined = next((known for known in PIPELINED_VALUES if asked in (known, None)), None)
+    if pipelined is None:
+        raise RequestError(
+            f"pipelined must be one of {', '.join(PIPELINED_VALUES)}.", param="pipelined"
+        )
     if draft is None:
         return None
     for known in DRAFT_KINDS:
         if draft == known:
-            return Speculation(known) if most is None else Speculation(known, most)
+            speculation = Speculation(known, pipelined=pipelined)
+            return speculation if most is None else replace(speculation, num_tokens=most)
     raise RequestError(f"draft must be one of {', '.join(DRAFT_KINDS)}.", param="draft")
 
 

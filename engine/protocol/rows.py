@@ -28,6 +28,8 @@ DECODE_TOKENS = 16
 """Rows that sample and are no longer, drafts apart, count as decoding."""
 MAX_DRAFTED = 255
 """Tokens of one draft."""
+MAX_OPEN_DRAFTS: Final = 8
+"""Of one sequence, one behind another, that nobody has judged yet."""
 ID_BYTES: Final = (2, 3, 4)
 """What an id may take."""
 _ROW_DTYPE = np.dtype(

@@ -9,17 +9,13 @@ all of those are void, which the next row's position alone tells every stage.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.core.errors import RemoteProtocolError
-from engine.protocol.rows import Row, is_chain, path_to
+from engine.protocol.rows import MAX_OPEN_DRAFTS, Row, is_chain, path_to
 from engine.server.kept import Kept
-
-MAX_OPEN_DRAFTS: Final = 8
-"""Of one sequence, one behind another."""
 
 
 @dataclass(frozen=True, slots=True)

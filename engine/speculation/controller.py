@@ -21,6 +21,8 @@ _MARGIN_ON: Final = 1.05
 """What drafting must promise over plain decoding to begin."""
 _MARGIN_CHANGE: Final = 1.05
 """And one way to draft over another that is in use."""
+_MARGIN_AHEAD: Final = 1.05
+"""And chunks that do not wait for verdicts over those that do."""
 _LOSS_SHARE: Final = 0.012
 """Of all time: what may be lost by trying."""
 _FIRST_BALANCE_STEPS: Final = 0.5
@@ -92,7 +94,9 @@ class Controller:
             option: self._acceptance.committed(option) * plain_s / self._expected_s(option)
             for option in options
         }
-        best = max(options, key=lambda option: speed_ups[option])
+        # Chunks that turn out worthless were computed by others' machines.
+        worth = {o: s / (_MARGIN_AHEAD if o.ahead > 1 else 1.0) for o, s in speed_ups.items()}
+        best = max(options, key=lambda option: worth[option])
         promised = speed_ups[best]
         if not self._timing.knows(PLAIN) or self._drafted_rounds >= _PLAIN_EVERY:
             return Decision(PLAIN, Reason.MEASURING, promised)
@@ -104,7 +108,7 @@ class Controller:
             return Decision(PLAIN, self._why_not(best, plain_s), promised)
         affordable = [o for o in options if self._may_lose_s(o, plain_s) <= self._balance_s]
         if best not in affordable:
-            best = max(affordable, key=lambda option: speed_ups[option], default=PLAIN)
+            best = max(affordable, key=lambda option: worth[option], default=PLAIN)
             if best.is_plain or speed_ups[best] < _MARGIN_ON:
                 return Decision(PLAIN, Reason.TRIED_ENOUGH, promised)
         self._current[without] = best

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.speculation.message_sizes import Mode, down_bytes, up_bytes
+from engine.speculation.pipelining import answer_s
 
 
 class Source(StrEnum):
@@ -33,11 +34,17 @@ class Option:
     """Share of the nodes that pass the first stage at this τ."""
     remaining: float = 1.0
     """Share of the accepted tokens that is left at this τ."""
+    ahead: int = 1
+    """Chunks of so many tokens that are on their way at once; more than one: pipelined."""
 
     def __post_init__(self) -> None:
         chain = self.width == 1 and self.prune_threshold == 0 and self.source is Source.MODEL
         if self.mode is not Mode.SHARED and not chain:
             raise ValueError(f"{self.mode} is exact for unpruned chains of a model alone")
+        if self.ahead > 1 and (
+            self.width > 1 or self.prune_threshold or self.mode is not Mode.SHARED
+        ):
+            raise ValueError("only unpruned chains with shared noise can be pipelined")
 
     @property
     def is_plain(self) -> bool:
@@ -91,7 +98,7 @@ class Costs:
         return self.num_stages * (self.compute_s + self._hop_s(1.0))
 
     def round_s(self, option: Option, all_accepted: float = 0.0) -> float:
-        """A round, eq. 6; the draft's time is a part of it.
+        """A round, eq. 6, or what passes between the answers to chunks; with the draft's time.
 
         Args:
             option: What is drafted; a plain one takes `plain_s`.
@@ -106,11 +113,20 @@ class Costs:
             N + (self.num_stages - 1) * survivors
         )
         hops_s = self.num_stages * self._hop_s(1 + survivors)
-        return self.draft_s(option) + compute_s + hops_s + self._client_s(option, all_accepted)
+        round_s = self.draft_s(option) + compute_s + hops_s + self._client_s(option, all_accepted)
+        if option.ahead == 1:
+            return round_s
+        return answer_s(round_s, self._interval_s(option), all_accepted, option.ahead)
 
     def draft_s(self, option: Option) -> float:
         """c: a pass of the draft for each place."""
         return option.depth * self.batch_size * self.draft_token_s.get(option.source, 0.0)
+
+    def _interval_s(self, option: Option) -> float:
+        """How fast chunks can follow one another: as the busiest part of the pipe takes them."""
+        tokens = self.batch_size * option.num_tokens
+        pass_s = self.compute_s + tokens * self.compute_token_s
+        return max(self.draft_s(option), pass_s, tokens * self.token_bytes / self.bytes_per_s)
 
     def _hop_s(self, tokens: float) -> float:
         return self.rtt_s + self.batch_size * tokens * self.token_bytes / self.bytes_per_s

@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.speculation.costs import Costs, Option, Source
 from engine.speculation.message_sizes import Mode
+from engine.speculation.pipelining import answer_tokens
 
 _PRIOR: Final = {Source.LOOKUP: 0.3, Source.MODEL: 0.5}
 """Chance that a drafted token is right before anything is known of the text."""
@@ -78,6 +79,8 @@ class Acceptance:
         if option.is_plain:
             return 1.0
         rate = self.per_place(option, deviations)
+        if option.ahead > 1:
+            return answer_tokens(rate, option.num_tokens)
         accepted = sum(rate**depth for depth in range(1, option.depth + 1))
         return 1.0 + accepted * option.remaining
 

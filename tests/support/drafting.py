@@ -74,6 +74,26 @@ class Prophet:
                 return token
 
 
+class Reciter:
+    """Recites the sequence in chains, with the same mistakes whenever it is asked.
+
+    Args:
+        truth: Prompt and answer.
+        seed: Of the mistakes.
+        right_share: Of the places.
+    """
+
+    def __init__(self, truth: Sequence[int], *, seed: int = 0, right_share: float = 0.85) -> None:
+        rng = np.random.default_rng(seed)
+        self._said = [t if rng.random() < right_share else (t + 1) % 512 for t in truth]
+        self.longest = 0
+        """The most tokens that it was asked for."""
+
+    def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
+        self.longest = max(self.longest, num_tokens)
+        return TokenTree.chain(self._said[len(ids) : len(ids) + num_tokens])
+
+
 class Echo:
     """Proposes what followed the last time when the newest token came: prompt look-up, for tests."""
 

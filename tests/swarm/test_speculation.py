@@ -20,7 +20,7 @@ from engine.protocol.rows import ROW_BYTES
 from engine.speculation.controller import Decision, Reason
 from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.tree import Draft, TokenTree
-from tests.support.drafting import Echo, Prophet
+from tests.support.drafting import Echo, Prophet, Reciter
 from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
@@ -81,18 +81,27 @@ def prophets(plain: Sequence[Sequence[TokenEvent]], **options: float) -> Callabl
     return lambda: next(made)
 
 
+def reciters(plain: Sequence[Sequence[TokenEvent]], **options: float) -> list[Reciter]:
+    """The same, whose chunks can set out before there is a verdict on the last one."""
+    return [
+        Reciter([*prompt, *(event.id for event in events)], seed=i, **options)
+        for i, (prompt, events) in enumerate(zip(PROMPTS, plain, strict=False))
+    ]
+
+
 async def generate(
     client: Client,
     make_draft: Callable[[], Draft],
     *,
     num_tokens: int = 12,
+    ahead: int = 1,
     disturb: Callable[[int], None] = lambda tokens: None,
     params: Sequence[SamplingParams] = PARAMS,
     prompts: Sequence[Sequence[int]] = PROMPTS,
 ) -> list[list[TokenEvent]]:
     """Generate to the end; `disturb` is told after each token of the first answer how many it has."""
     events: list[list[TokenEvent]] = [[] for _ in prompts]
-    drafting = Drafting(make_draft, num_tokens)
+    drafting = Drafting(make_draft, num_tokens, ahead=ahead)
     async for index, event in client.generate(prompts, params, drafting=drafting):
         events[index].append(event)
         if index == 0:
@@ -165,6 +174,58 @@ async def test_draft_that_is_always_right_is_several_times_fewer_rounds(
     check_same(events, plain[:1])
     # The prompt in pieces of 64 tokens, then six tokens a round; the last token needs none of its own.
     assert swarm.stages[2].handler.pace.forwards - before <= 2 + 5
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+async def test_answers_with_several_chunks_on_their_way_equal_plain_decoding(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], stages: int
+) -> None:
+    if stages == 1:
+        swarm.hidden = {stage.peer for stage in swarm.stages} - {SPARE}
+    client = swarm.client(await swarm.node(f"ahead-{stages}"), PATIENT)
+    drafts = reciters(plain)
+    events = await generate(client, iter(drafts).__next__, num_tokens=3, ahead=3)
+    check_same(events, plain)
+    drafted, accepted = counts(events)
+    assert 0 < accepted < drafted
+    assert max(draft.longest for draft in drafts) > 6  # more than two chunks were on their way
+
+
+async def test_chunks_that_are_all_right_need_no_row_of_the_sequences_own(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("flows"), PATIENT)
+    drafts = reciters(plain, right_share=1.0)
+    events = await generate(
+        client,
+        iter(drafts).__next__,
+        num_tokens=4,
+        ahead=3,
+        params=[GREEDY],
+        prompts=[PROMPTS[0]],
+    )
+    check_same(events, plain[:1])
+    drafted, accepted = counts(events)
+    # Of each chunk that goes on the first token is the answer to the one before it.
+    assert accepted == drafted < NEW_TOKENS - NEW_TOKENS // 5
+
+
+async def test_stop_token_with_chunks_behind_it_ends_the_answer(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    stop = plain[0][10].id
+    end = [event.id for event in plain[0]].index(stop) + 1
+    client = swarm.client(await swarm.node("stop-ahead"), PATIENT)
+    (events,) = await generate(
+        client,
+        iter(reciters(plain, right_share=1.0)).__next__,
+        num_tokens=3,
+        ahead=4,
+        params=[SamplingParams(max_new_tokens=NEW_TOKENS, stop_token_ids=(stop,))],
+        prompts=[PROMPTS[0]],
+    )
+    assert [event.id for event in events] == [event.id for event in plain[0][:end]]
+    assert events[-1].finish is not None
 
 
 class Moody:
@@ -284,6 +345,24 @@ async def test_stage_that_dies_between_rounds_is_replaced_and_no_token_changes(
     assert client.recoveries.seconds
     others = [stage.handler.pace.replayed_tokens for stage in swarm.stages[:index]]
     assert index == 0 or sum(others) > 0  # what was kept went to the spare
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+async def test_stage_that_dies_with_chunks_on_their_way_is_replaced_and_no_token_changes(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], index: int
+) -> None:
+    client = swarm.client(await swarm.node(f"loses-ahead-{index}"), PATIENT)
+    gone, drafts = swarm.stages[index], reciters(plain)
+    events = await generate(
+        client,
+        iter(drafts).__next__,
+        num_tokens=2,
+        ahead=4,
+        disturb=at(8, lambda: lose(swarm, gone)),
+    )
+    check_same(events, plain)
+    assert client.recoveries.seconds
+    assert max(draft.longest for draft in drafts) > 4
 
 
 @pytest.mark.parametrize("times", [3])

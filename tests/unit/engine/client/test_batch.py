@@ -6,6 +6,7 @@ from engine.core.errors import PeerUnreachable
 from engine.core.generation import FinishReason
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.rows import Row, RowFlags
+from engine.speculation.tree import TokenTree
 
 
 def batch() -> tuple[Batch, Sequence]:
@@ -54,3 +55,68 @@ def test_token_of_an_older_attempt_is_ignored_and_recovery_ends_with_the_first_n
         news.receive(Row(sequence.session, position, 1, 1), 7)
     assert sequence.ids == [1, 2, 3, 7, 7]
     assert len(news.recoveries.seconds) == 1
+
+
+OPEN = RowFlags.OPEN
+
+
+def with_three_chunks() -> tuple[Batch, Sequence]:
+    """7 8 is proposed behind the 3; then 9 10, and 11 12."""
+    news, sequence = batch()
+    sequence.leads = True
+    sequence.next_row(0, TokenTree.chain([7, 8]))
+    rows = [sequence.row_ahead(0, chunk) for chunk in ((9, 10), (11, 12))]
+    assert [(row.position, row.count, row.accepted) for row in rows] == [(5, 2, 1), (7, 2, 2)]
+    assert all(row.goes_on for row in rows)
+    return news, sequence
+
+
+def drafted(news: Batch) -> list[tuple[int, int, int]]:
+    """Token, drafted and accepted ones of each event."""
+    events = [news.news.get_nowait()[1] for _ in range(news.news.qsize())]
+    return [(event.id, event.drafted_tokens, event.accepted_tokens) for event in events]
+
+
+def test_chunks_on_their_way_are_judged_one_after_the_other() -> None:
+    news, sequence = with_three_chunks()
+    answers = [
+        (Row(sequence.session, 5, 1, 0, OPEN, accepted=2), 9),
+        (Row(sequence.session, 7, 1, 0, OPEN, accepted=2), 11),
+        (Row(sequence.session, 8, 1, 0, OPEN, accepted=1), 20),
+    ]
+    for row, token in answers:
+        assert news.receive(row, token)
+    assert sequence.ids == [1, 2, 3, 7, 8, 9, 10, 11, 20]
+    assert drafted(news) == [(7, 0, 0), (8, 0, 0), (9, 2, 2), (10, 0, 0), (11, 1, 1), (20, 1, 0)]
+    row, ids = sequence.next_row(0, TokenTree.chain([21]))
+    assert (row.position, row.accepted, ids) == (8, 1, [20, 21])
+
+
+def test_token_that_was_not_guessed_makes_all_that_goes_on_from_it_worthless() -> None:
+    news, sequence = with_three_chunks()
+    assert news.receive(Row(sequence.session, 5, 1, 0, OPEN, accepted=2), 13)
+    assert sequence.ids == [1, 2, 3, 7, 8, 13]
+    assert drafted(news)[-1] == (13, 6, 2)
+    row, ids = sequence.next_row(0, TokenTree.chain([]))
+    assert (row.position, row.accepted, ids) == (5, 2, [13])
+
+
+def test_answer_that_fits_no_chunk_is_ignored() -> None:
+    news, sequence = with_three_chunks()
+    assert news.receive(Row(sequence.session, 5, 1, 0, OPEN, accepted=2), 9)
+    for position, accepted in [(6, 0), (6, 1), (5, 0), (8, 1), (8, 2)]:
+        if (position, accepted) != (6, 1):
+            assert not news.receive(
+                Row(sequence.session, position, 1, 0, OPEN, accepted=accepted), 4
+            )
+    assert sequence.ids == [1, 2, 3, 7, 8, 9]
+
+
+def test_new_attempt_forgets_what_was_on_its_way() -> None:
+    news, sequence = with_three_chunks()
+    news.receive(Row(sequence.session, 5, 1, 0, OPEN, accepted=2), 9)
+    news.fail(PeerUnreachable("gone"))
+    news.begin_attempt()
+    assert sequence.assumed == []
+    news.receive(Row(sequence.session, 6, 1, 1, OPEN), 10)
+    assert sequence.ids == [1, 2, 3, 7, 8, 9, 10]

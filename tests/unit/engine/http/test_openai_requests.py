@@ -301,6 +301,8 @@ def test_a_draft_is_asked_for_by_name():
     assert chat(draft="off").options.speculation == Speculation("off")
     asked = completion(draft="ngram", draft_tokens=7).options.speculation
     assert asked == Speculation("ngram", 7)
+    asked = chat(draft="auto", pipelined="off").options.speculation
+    assert asked == Speculation("auto", pipelined="off")
 
 
 @pytest.mark.parametrize(
@@ -308,6 +310,7 @@ def test_a_draft_is_asked_for_by_name():
     [
         ({"draft": "oracle"}, "draft"),
         ({"draft": True}, "draft"),
+        ({"draft": "auto", "pipelined": "maybe"}, "pipelined"),
         ({"draft": "ngram", "draft_tokens": 0}, "draft_tokens"),
         ({"draft": "ngram", "draft_tokens": 65}, "draft_tokens"),
     ],

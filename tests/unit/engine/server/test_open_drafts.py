@@ -11,8 +11,8 @@ import pytest
 from engine.core.errors import RemoteProtocolError
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Hop, Route, Span
-from engine.protocol.rows import Row, RowFlags
-from engine.server.drafts import MAX_OPEN_DRAFTS, OpenDrafts
+from engine.protocol.rows import MAX_OPEN_DRAFTS, Row, RowFlags
+from engine.server.drafts import OpenDrafts
 from engine.server.sessions import Session
 
 BASE = 10
