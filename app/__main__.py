@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -44,17 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     if problem := what_is_missing():
         return _fail(problem)
-    command = (
-        shlex.split(options.engine_command)
-        if options.engine_command
-        else _own_engine(asks_first=not for_engine)
-    )
     from app.application import run  # imports Qt, whose absence was to be told first
+    from app.engine_start import engine_start
     from app.language import TranslationsDamaged
 
     home = Home.from_environment()
+    command = shlex.split(options.engine_command) if options.engine_command else None
     try:
-        return run(home, [*command, *for_engine], invite)
+        return run(home, engine_start(home, command, for_engine), invite)
     except TimeoutError:
         return _fail("Another Shoal runs but does not answer; end it, then start Shoal again.")
     except TranslationsDamaged as error:
@@ -64,12 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"Shoal cannot write to {home.state_dir} ({error.strerror}); "
             "free space or correct the folder's rights."
         )
-
-
-def _own_engine(*, asks_first: bool) -> list[str]:
-    """How to start this Python's engine; without orders for it, it waits for the first steps."""
-    command = [sys.executable, "-m", "engine", "engine", "--parent-pid", str(os.getpid())]
-    return [*command, "--await-setup"] if asks_first else command
 
 
 def read_invite(text_or_file: str) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QCoreApplication, QLocale, QObject, QSocketNotifier, QTimer
@@ -22,7 +21,7 @@ from app.engine_link.engine import EngineLink
 from app.engine_link.models import ModelLink
 from app.engine_link.past import PastLink
 from app.engine_link.setup import SetupLink
-from app.engine_process import EngineProcess
+from app.engine_process import EngineProcess, EngineStart
 from app.language import code_of, speak
 from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
 from app.presenters import Icon, overview
@@ -56,7 +55,7 @@ class Application(QObject):
     Args:
         home: Whose engine we show.
         settings: Looks and geometry.
-        engine_command: How to start one; `--leased --ready-file F` is added.
+        engine: How to start one, and where its files are.
         instance: Our claim to be the only app of `home`.
     """
 
@@ -64,7 +63,7 @@ class Application(QObject):
         self,
         home: Home,
         settings: Settings,
-        engine_command: Sequence[str],
+        engine: EngineStart,
         instance: SingleInstance,
     ) -> None:
         super().__init__()
@@ -83,13 +82,13 @@ class Application(QObject):
             self,
         )
         self._dashboard = DashboardWiring(
-            self._store, PastLink(api, self), home, self._settings, self
+            self._store, PastLink(api, self), engine.home, self._settings, self
         )
         self._batches = BatchWiring(self._store, BatchLink(api, self), self._settings, self)
         setup = SetupLink(api, self)
         self._setup = SetupWiring(self._store, setup, self)
-        self._wishes = SettingsWiring(self._store, setup, self._settings, home, self)
-        self._process = EngineProcess(home, engine_command, self)
+        self._wishes = SettingsWiring(self._store, setup, self._settings, engine.home, self)
+        self._process = EngineProcess(home, engine, self)
         self._tray = Tray(self)
         self._draw_soon = QTimer(self, singleShot=True, interval=DRAW_AFTER_MS)
         self._draw_soon.timeout.connect(lambda: self._draw(self._store.state))
@@ -276,22 +275,22 @@ def new_qt() -> QApplication:
 
 
 def new_application(
-    qt: QApplication, home: Home, engine_command: Sequence[str], instance: SingleInstance
+    qt: QApplication, home: Home, engine: EngineStart, instance: SingleInstance
 ) -> Application:
     """The app, in the language and the colours that the person wants."""
     settings = Settings(home)
     speak(qt, code_of(settings.language, QLocale.system().uiLanguages()))
-    application = Application(home, settings, engine_command, instance)
+    application = Application(home, settings, engine, instance)
     take_theme(settings.theme)
     return application
 
 
-def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
+def run(home: Home, engine: EngineStart, invite: str = "") -> int:
     """Run until the person quits.
 
     Args:
         home: Whose engine we show.
-        engine_command: How to start one.
+        engine: How to start one, and where its files are.
         invite: To be offered to the person, `shoal://…`; may be empty.
 
     Returns:
@@ -306,7 +305,7 @@ def run(home: Home, engine_command: Sequence[str], invite: str = "") -> int:
     instance = SingleInstance(home)
     if not instance.claim(invite):
         return 0
-    application = new_application(qt, home, engine_command, instance)
+    application = new_application(qt, home, engine, instance)
     watch = SignalWatch(application)
     application.start()
     if invite:

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 from pydantic import ValidationError
-from PySide6.QtCore import QElapsedTimer, QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import (
+    QElapsedTimer,
+    QObject,
+    QProcess,
+    QProcessEnvironment,
+    QTimer,
+    Signal,
+)
 
 from app.messages import EngineCrashed, EngineFound, EngineStarting, EngineStopped, Message
+from app.wsl import decoded, environment
+from app.wsl_troubles import Trouble, sentence, trouble_in
 from engine.localapi.launch import ERROR_PREFIX
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import ReadyFile
@@ -43,6 +52,22 @@ class ExitCode(IntEnum):
     USAGE = 2
 
 
+@dataclass(frozen=True, slots=True)
+class EngineStart:
+    """How to start an engine.
+
+    Attributes:
+        command: The program and its arguments; `--leased` and where to say that it is ready are added.
+        home: Where the engine keeps its files, as programs here find them.
+        in_wsl: It runs in Linux under Windows, says on its output that it is ready, and cannot be
+            reached by a signal: it ends with its lease.
+    """
+
+    command: tuple[str, ...]
+    home: Home
+    in_wsl: bool = False
+
+
 class EngineProcess(QObject):
     """Keeps one engine running for us.
 
@@ -56,15 +81,16 @@ class EngineProcess(QObject):
     ready = Signal(object)
     ended = Signal()
 
-    def __init__(self, home: Home, command: Sequence[str], parent: QObject | None = None) -> None:
+    def __init__(self, home: Home, start: EngineStart, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._home = home
-        self._command = tuple(command)
+        self._start = start
         self._ready_file = home.state_dir / f"engine-of-app-{os.getpid()}.json"
         self._process: QProcess | None = None
         self._found: ReadyFile | None = None
         self._reached = False
         self._crashes = 0
+        self._stdout = b""
         self._stderr = b""
         self._uptime = QElapsedTimer()
         self._found_since = QElapsedTimer()
@@ -156,20 +182,28 @@ class EngineProcess(QObject):
             self._send(EngineStopped(self._cannot_write(error)))
             return
         process = QProcess(self)
-        program, *arguments = self._command
+        program, *arguments = self._start.command
         process.setProgram(program)
-        process.setArguments([*arguments, "--leased", "--ready-file", str(self._ready_file)])
+        told_by_file = () if self._start.in_wsl else ("--ready-file", str(self._ready_file))
+        process.setArguments([*arguments, "--leased", *told_by_file])
         if sys.platform != "win32":
             # Ctrl-C in the terminal is for us; we end the engine in order.
             own_session = QProcess.UnixProcessFlag.CreateNewSession
             process.setUnixProcessParameters(own_session)
         process.setStandardInputFile(QProcess.nullDevice())
-        process.setStandardOutputFile(QProcess.nullDevice())
+        if self._start.in_wsl:
+            variables = QProcessEnvironment()
+            for name, value in environment().items():
+                variables.insert(name, value)
+            process.setProcessEnvironment(variables)
+            process.readyReadStandardOutput.connect(self._look_for_ready_line)
+        else:
+            process.setStandardOutputFile(QProcess.nullDevice())
         process.readyReadStandardError.connect(self._keep_stderr)
         process.finished.connect(self._on_finished)
         process.errorOccurred.connect(self._on_error)
         self._process = process
-        self._stderr = b""
+        self._stdout = self._stderr = b""
         self._uptime.start()
         self._send(EngineStarting())
         self._poll.start()
@@ -192,6 +226,21 @@ class EngineProcess(QObject):
         self._ready_file.unlink(missing_ok=True)
         self.ready.emit(running)
 
+    def _look_for_ready_line(self) -> None:
+        if self._process is None:
+            return
+        chunk = bytes(self._process.readAllStandardOutput().data())
+        self._stdout = (self._stdout + chunk)[-KEPT_STDERR_BYTES:]
+        if not self._poll.isActive() or not self._stdout.endswith(b"\n"):
+            return
+        try:
+            running = ReadyFile.model_validate_json(self._stdout.splitlines()[-1])
+        except ValidationError:
+            return  # words of wsl.exe
+        self._poll.stop()
+        self._stdout = b""  # it holds the token
+        self.ready.emit(running)
+
     def _keep_stderr(self) -> None:
         if self._process is not None:
             chunk = bytes(self._process.readAllStandardError().data())
@@ -201,7 +250,9 @@ class EngineProcess(QObject):
         # Every other error is followed by `finished`.
         if error is QProcess.ProcessError.FailedToStart:
             reason = self.tr("{program} cannot be started. Install Shoal again.")
-            self._on_gone(reason.format(program=self._command[0]), again=False)
+            text = reason.format(program=self._start.command[0])
+            absent = sentence(Trouble.ABSENT, self.tr)
+            self._on_gone(absent if self._start.in_wsl else text, again=False)
 
     def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
         self._keep_stderr()
@@ -215,8 +266,17 @@ class EngineProcess(QObject):
             if crashed
             else self.tr("The engine failed (exit code {code}).").format(code=code)
         )
+        if self._start.in_wsl and (trouble := self._trouble(code)) is not None:
+            self._on_gone(sentence(trouble, self.tr), again=trouble is Trouble.TIMED_OUT)
+            return
         last = self._last_line()
         self._on_gone(last or how, again=crashed or code != ExitCode.USAGE)
+
+    def _trouble(self, code: int) -> Trouble | None:
+        """Why WSL could not run the engine; None when it could."""
+        said = decoded(self._stdout) + decoded(self._stderr)
+        trouble = trouble_in(code, said)
+        return None if trouble is Trouble.UNKNOWN else trouble
 
     def _on_gone(self, reason: str, *, again: bool) -> None:
         self._poll.stop()
@@ -238,7 +298,7 @@ class EngineProcess(QObject):
             text = self.tr("It ended {count} times in a row. {reason} The log is {file}.")
             self._send(
                 EngineStopped(
-                    text.format(count=self._crashes, reason=reason, file=self._home.log_file)
+                    text.format(count=self._crashes, reason=reason, file=self._start.home.log_file)
                 )
             )
             return
@@ -247,7 +307,8 @@ class EngineProcess(QObject):
 
     def _last_line(self) -> str:
         """The sentence that the engine left, or else the last thing it wrote."""
-        lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines()]
+        output = decoded(self._stderr) or decoded(self._stdout)
+        lines = [line.strip() for line in output.splitlines()]
         told = [line.removeprefix(ERROR_PREFIX) for line in lines if line.startswith(ERROR_PREFIX)]
         written = told or [line for line in lines if line]
         return written[-1][:LONGEST_REASON] if written else ""

@@ -14,6 +14,7 @@ from typing import Any
 
 from app.application import SignalWatch, new_application, new_qt
 from app.bench.person import Person, Plan
+from app.engine_process import EngineStart
 from app.single_instance import SingleInstance
 from engine.localapi.running import Home
 
@@ -34,7 +35,7 @@ def main() -> int:
     instance = SingleInstance(home)
     if not instance.claim(""):
         return 1
-    application = new_application(qt, home, args.engine, instance)
+    application = new_application(qt, home, EngineStart(tuple(args.engine), home), instance)
     watch = SignalWatch(application)
     plan = Plan(
         args.launch_only, args.idle_s, args.stream_s, args.batch_s, args.settle_s, args.rows_file

@@ -92,7 +92,7 @@ class Api(QObject):
         if self.engine is None:
             return None
         try:
-            token = read_token(Path(self.engine.token_file))
+            token = self.engine.token or read_token(Path(self.engine.token_file))
         except OSError:
             return None
         request = QNetworkRequest(QUrl(self.engine.url.rstrip("/") + path))

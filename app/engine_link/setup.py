@@ -84,7 +84,7 @@ class SetupLink(QObject):
         """The API's token; empty when it cannot be read."""
         engine = self._api.engine
         try:
-            return "" if engine is None else read_token(Path(engine.token_file))
+            return "" if engine is None else engine.token or read_token(Path(engine.token_file))
         except OSError:
             return ""
 

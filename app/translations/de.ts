@@ -1516,6 +1516,14 @@
         <translation>Shoal – Einstellungen</translation>
     </message>
     <message>
+        <source>Shoal's Linux runs under WSL version 1, which its engine cannot use. Start Shoal's setup again; it changes this to version 2.</source>
+        <translation>Shoals Linux läuft unter WSL Version 1, die die Engine nicht nutzen kann. Starte Shoals Installation noch einmal; sie stellt auf Version 2 um.</translation>
+    </message>
+    <message>
+        <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on. Start Shoal's setup again; it turns WSL on if you agree.</source>
+        <translation>Shoals Engine braucht das Windows-Subsystem für Linux (WSL), das nicht eingeschaltet ist. Starte Shoals Installation noch einmal; sie schaltet WSL ein, wenn du zustimmst.</translation>
+    </message>
+    <message>
         <source>Short answers, summaries and rewriting, in English.</source>
         <translation>Kurze Antworten, Zusammenfassungen und Umformulierungen, auf Englisch.</translation>
     </message>
@@ -1668,6 +1676,30 @@
         <translation>Das ist vorbei; Shoal macht bald weiter.</translation>
     </message>
     <message>
+        <source>The Linux that Shoal's engine runs in is gone from WSL. Start Shoal's setup again; it puts it back.</source>
+        <translation>Das Linux, in dem Shoals Engine läuft, ist nicht mehr in WSL. Starte Shoals Installation noch einmal; sie stellt es wieder her.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux cannot start, because virtualisation is turned off. Turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the Virtual Machine Platform in Windows' features, then start Shoal again.</source>
+        <translation>Das Windows-Subsystem für Linux kann nicht starten, weil die Virtualisierung ausgeschaltet ist. Schalte VT-x oder AMD-V (SVM) in den Firmware-Einstellungen des Computers und die VM-Plattform in den Windows-Features ein, dann starte Shoal noch einmal.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux does not answer. Restart the computer, then start Shoal again.</source>
+        <translation>Das Windows-Subsystem für Linux antwortet nicht. Starte den Computer neu, dann starte Shoal noch einmal.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux failed and said “{detail}”. Restart the computer, and start Shoal's setup again if that does not help.</source>
+        <translation>Das Windows-Subsystem für Linux ist gescheitert und sagte „{detail}“. Starte den Computer neu, und starte Shoals Installation noch einmal, wenn das nicht hilft.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux has no kernel for version 2. Run `wsl --update` in a terminal, then start Shoal's setup again.</source>
+        <translation>Dem Windows-Subsystem für Linux fehlt der Kernel für Version 2. Führe `wsl --update` in einem Terminal aus, dann starte Shoals Installation noch einmal.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux is installed but works only after a restart. Restart the computer (restart, not shut down).</source>
+        <translation>Das Windows-Subsystem für Linux ist installiert, läuft aber erst nach einem Neustart. Starte den Computer neu (neu starten, nicht herunterfahren).</translation>
+    </message>
+    <message>
         <source>The compute process crashed; starting again in {seconds} s.</source>
         <translation>Der Rechenprozess ist abgestürzt; neuer Start in {seconds} s.</translation>
     </message>
@@ -1682,6 +1714,10 @@
     <message>
         <source>The copy of {peer} is in {file}.</source>
         <translation>Die Kopie von {peer} ist in {file}.</translation>
+    </message>
+    <message>
+        <source>The disk that Shoal's Linux is on is full. Free some space, then try again.</source>
+        <translation>Der Datenträger, auf dem Shoals Linux liegt, ist voll. Schaffe Platz, dann versuche es noch einmal.</translation>
     </message>
     <message>
         <source>The engine answered with an error ({code}).</source>
@@ -2058,6 +2094,10 @@
     <message>
         <source>Version {place}</source>
         <translation>Fassung {place}</translation>
+    </message>
+    <message>
+        <source>WSL has a distribution called Shoal already, which this setup did not make. Rename or remove it, then start Shoal's setup again.</source>
+        <translation>WSL hat schon eine Distribution namens Shoal, die diese Installation nicht angelegt hat. Benenne sie um oder entferne sie, dann starte Shoals Installation noch einmal.</translation>
     </message>
     <message>
         <source>Waiting</source>

@@ -1516,6 +1516,14 @@
         <translation>Shoal – Réglages</translation>
     </message>
     <message>
+        <source>Shoal's Linux runs under WSL version 1, which its engine cannot use. Start Shoal's setup again; it changes this to version 2.</source>
+        <translation>Le Linux de Shoal tourne sous WSL version 1, que le moteur ne peut utiliser. Relancez l'installation de Shoal ; elle passera à la version 2.</translation>
+    </message>
+    <message>
+        <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on. Start Shoal's setup again; it turns WSL on if you agree.</source>
+        <translation>Le moteur de Shoal a besoin du sous-système Windows pour Linux (WSL), qui n'est pas activé. Relancez l'installation de Shoal ; elle l'activera si vous êtes d'accord.</translation>
+    </message>
+    <message>
         <source>Short answers, summaries and rewriting, in English.</source>
         <translation>Réponses courtes, résumés et reformulations, en anglais.</translation>
     </message>
@@ -1668,6 +1676,30 @@
         <translation>C’est terminé ; Shoal reprend bientôt.</translation>
     </message>
     <message>
+        <source>The Linux that Shoal's engine runs in is gone from WSL. Start Shoal's setup again; it puts it back.</source>
+        <translation>Le Linux où tourne le moteur de Shoal n'est plus dans WSL. Relancez l'installation de Shoal ; elle l'y remettra.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux cannot start, because virtualisation is turned off. Turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the Virtual Machine Platform in Windows' features, then start Shoal again.</source>
+        <translation>Le sous-système Windows pour Linux ne peut démarrer, car la virtualisation est désactivée. Activez VT-x ou AMD-V (SVM) dans les réglages du micrologiciel et la plateforme de machine virtuelle dans les fonctionnalités de Windows, puis relancez Shoal.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux does not answer. Restart the computer, then start Shoal again.</source>
+        <translation>Le sous-système Windows pour Linux ne répond pas. Redémarrez l'ordinateur, puis relancez Shoal.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux failed and said “{detail}”. Restart the computer, and start Shoal's setup again if that does not help.</source>
+        <translation>Le sous-système Windows pour Linux a échoué et a dit « {detail} ». Redémarrez l'ordinateur, et relancez l'installation de Shoal si cela n'aide pas.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux has no kernel for version 2. Run `wsl --update` in a terminal, then start Shoal's setup again.</source>
+        <translation>Le sous-système Windows pour Linux n'a pas de noyau pour la version 2. Lancez `wsl --update` dans un terminal, puis relancez l'installation de Shoal.</translation>
+    </message>
+    <message>
+        <source>The Windows Subsystem for Linux is installed but works only after a restart. Restart the computer (restart, not shut down).</source>
+        <translation>Le sous-système Windows pour Linux est installé mais ne fonctionnera qu'après un redémarrage. Redémarrez l'ordinateur (redémarrer, et non arrêter).</translation>
+    </message>
+    <message>
         <source>The compute process crashed; starting again in {seconds} s.</source>
         <translation>Le processus de calcul s’est arrêté ; nouveau départ dans {seconds} s.</translation>
     </message>
@@ -1682,6 +1714,10 @@
     <message>
         <source>The copy of {peer} is in {file}.</source>
         <translation>La copie de {peer} est dans {file}.</translation>
+    </message>
+    <message>
+        <source>The disk that Shoal's Linux is on is full. Free some space, then try again.</source>
+        <translation>Le disque où se trouve le Linux de Shoal est plein. Libérez de la place, puis réessayez.</translation>
     </message>
     <message>
         <source>The engine answered with an error ({code}).</source>
@@ -2058,6 +2094,10 @@
     <message>
         <source>Version {place}</source>
         <translation>Version {place}</translation>
+    </message>
+    <message>
+        <source>WSL has a distribution called Shoal already, which this setup did not make. Rename or remove it, then start Shoal's setup again.</source>
+        <translation>WSL a déjà une distribution appelée Shoal, que cette installation n'a pas créée. Renommez-la ou supprimez-la, puis relancez l'installation de Shoal.</translation>
     </message>
     <message>
         <source>Waiting</source>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
@@ -27,6 +29,8 @@ class FolderChoice(QWidget):
         row.addWidget(self._text, 1)
         row.addWidget(self.choose)
         self.choose.clicked.connect(self._choose)
+        # There the engine and its models are in Linux, on a disk that Windows' folders are not on.
+        self.choose.setVisible(sys.platform != "win32")
 
     def show_text(self, text: str) -> None:
         """Say where they are; empty: that is not known."""

@@ -283,6 +283,9 @@ class ReadyFile(_Answer):
 
     url: str
     token_file: str
+    token: str | None = Field(default=None, repr=False)
+    """What stands in that file; said over `--ready-fd` alone, to a parent that may not be able to read
+    it: on Windows the engine's files are inside WSL."""
     pid: int
     process_start: int | None = None
     """When the process began, as the system counts; tells it from a later one of the same number."""

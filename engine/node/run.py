@@ -27,7 +27,7 @@ from engine.jobs.files import Files
 from engine.jobs.jobs import Jobs
 from engine.jobs.store import JobStore
 from engine.localapi.lock import engine_lock
-from engine.localapi.running import Home, process_start
+from engine.localapi.running import Home, process_start, read_token
 from engine.localapi.schema import ReadyFile
 from engine.localapi.token import ensure_token
 from engine.models.prepare import prepare
@@ -245,7 +245,7 @@ def _say_ready(options: EngineOptions, server: ApiServer) -> None:
         pid=os.getpid(),
         process_start=process_start(os.getpid()),
     )
-    line = ready.model_dump_json() + "\n"
+    line = ready.model_dump_json(exclude_none=True) + "\n"
     for path in (options.home.running_file, options.ready_file):
         if path is not None:
             try:
@@ -256,5 +256,6 @@ def _say_ready(options: EngineOptions, server: ApiServer) -> None:
                     "room, or correct the folder's permissions."
                 ) from error
     if options.ready_fd is not None:
+        with_token = ready.model_copy(update={"token": read_token(options.home.token_file)})
         with os.fdopen(options.ready_fd, "w", encoding="utf-8") as file:
-            file.write(line)
+            file.write(with_token.model_dump_json() + "\n")

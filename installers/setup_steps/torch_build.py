@@ -78,9 +78,9 @@ def for_this_machine() -> TorchBuild:
 
 
 def find_driver() -> Driver | None:
-    """Ask libcuda, which every working driver brings; None without one."""
+    """Ask libcuda (on Windows nvcuda), which every working driver brings; None without one."""
     cuda = None
-    for name in ("libcuda.so.1", _WSL_DRIVER):
+    for name in ("libcuda.so.1", _WSL_DRIVER, "nvcuda.dll"):
         with contextlib.suppress(OSError):
             cuda = ctypes.CDLL(name)
             break

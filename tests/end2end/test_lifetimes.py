@@ -51,6 +51,7 @@ def test_killed_engine_leaves_no_process_behind(tiny: str, tmp_path: Path) -> No
 def test_nothing_is_left_of_an_engine_that_has_quit(tiny: str, tmp_path: Path) -> None:
     with real_engine(tmp_path, "--model", tiny) as engine:
         engine.wait_state("idle")
+        assert engine.token not in engine.home.running_file.read_text("utf-8")
         family = engine.family()
         ports = {port for _, port in sockets(engine)}
         files = [Path(c.laddr) for p in family for c in p.net_connections("unix") if c.laddr]

@@ -98,7 +98,8 @@ def real_engine(root: Path, *arguments: str, leased: bool = False) -> Iterator[R
     process = start_engine(arguments, home, leased=leased)
     try:
         ready = process.wait_ready(READY_S)
-        token = read_token(Path(ready.token_file))
+        token = ready.token
+        assert token == read_token(Path(ready.token_file))
         engine = RealEngine(process, ApiClient(ready.url, token), ready.url, token, home)
         yield engine
     finally:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.engine_process import MAX_CRASHES, EngineProcess
+from app.engine_process import MAX_CRASHES, EngineProcess, EngineStart
 from app.messages import EngineCrashed, EngineFound, EngineStarting, EngineStopped, Message
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import ReadyFile
@@ -26,7 +26,7 @@ class Watched:
         self.qtbot = qtbot
         self.messages: list[Message] = []
         self.ready: list[ReadyFile] = []
-        self.process = EngineProcess(home, command)
+        self.process = EngineProcess(home, EngineStart(command, home))
         self.process.message.connect(self.messages.append)
         self.process.ready.connect(self.ready.append)
 

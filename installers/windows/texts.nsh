@@ -1,0 +1,65 @@
+; What the wizard says; provision.py's own sentences are English.
+!insertmacro MUI_LANGUAGE "English"
+!insertmacro MUI_LANGUAGE "German"
+!insertmacro MUI_LANGUAGE "French"
+
+!macro TEXT name english german french
+  LangString ${name} ${LANG_ENGLISH} `${english}`
+  LangString ${name} ${LANG_GERMAN} `${german}`
+  LangString ${name} ${LANG_FRENCH} `${french}`
+!macroend
+
+!insertmacro TEXT FINISHED \
+  "Shoal is on this computer. It gives nothing to anybody before you have seen, in three short steps, what it would hold." \
+  "Shoal ist auf diesem Computer. Es gibt niemandem etwas, bevor du in drei kurzen Schritten gesehen hast, was es halten würde." \
+  "Shoal est sur cet ordinateur. Il ne donne rien à personne avant que vous ayez vu, en trois courtes étapes, ce qu'il tiendrait."
+!insertmacro TEXT FETCHING_PYTHON \
+  "Fetching Python (25 MB, the first time only)" \
+  "Python wird geholt (25 MB, nur beim ersten Mal)" \
+  "Récupération de Python (25 Mo, la première fois seulement)"
+!insertmacro TEXT CANNOT_START \
+  "The setup's own program cannot be started; start the setup again, and if that does not help, get a newer one." \
+  "Das eigene Programm der Installation lässt sich nicht starten; starte sie noch einmal, und wenn das nicht hilft, hole eine neuere." \
+  "Le programme de l'installation ne peut être démarré ; relancez-la, et si cela n'aide pas, prenez-en une plus récente."
+!insertmacro TEXT NO_PYTHON \
+  "Python cannot be fetched; check the internet connection, and the proxy if there is one, then start the setup again." \
+  "Python lässt sich nicht holen; prüfe die Internetverbindung und gegebenenfalls den Proxy, dann starte die Installation noch einmal." \
+  "Python ne peut être récupéré ; vérifiez la connexion à internet, et le proxy s'il y en a un, puis relancez l'installation."
+!insertmacro TEXT STOP \
+  "Stop here? What was fetched is kept, and the setup goes on from there when you start it again." \
+  "Hier anhalten? Was geholt wurde, bleibt, und die Installation macht dort weiter, wenn du sie wieder startest." \
+  "S'arrêter ici ? Ce qui a été récupéré est gardé, et l'installation reprendra de là quand vous la relancerez."
+!insertmacro TEXT STILL_RUNNING \
+  "Shoal is running. Quit it from its icon in the tray, then try again." \
+  "Shoal läuft. Beende es über sein Symbol im Infobereich, dann versuche es noch einmal." \
+  "Shoal est en marche. Quittez-le par son icône dans la zone de notification, puis réessayez."
+!insertmacro TEXT NOT_ARM \
+  "Shoal runs on x86-64 processors only; this computer has an ARM processor." \
+  "Shoal läuft nur auf x86-64-Prozessoren; dieser Computer hat einen ARM-Prozessor." \
+  "Shoal ne fonctionne que sur les processeurs x86-64 ; cet ordinateur a un processeur ARM."
+!insertmacro TEXT DECLINED \
+  "Nothing was changed in Windows. Start the setup again when you want to go on, or remove Shoal in Windows' list of programs." \
+  "An Windows wurde nichts geändert. Starte die Installation wieder, wenn du weitermachen willst, oder entferne Shoal in der Programmliste von Windows." \
+  "Rien n'a été changé dans Windows. Relancez l'installation pour continuer, ou supprimez Shoal dans la liste des programmes de Windows."
+!insertmacro TEXT RESTART_NOW \
+  "Restart now?" "Jetzt neu starten?" "Redémarrer maintenant ?"
+!insertmacro TEXT DESKTOP \
+  "Icon on the desktop" "Symbol auf dem Desktop" "Icône sur le bureau"
+!insertmacro TEXT REACHABLE \
+  "Direct connections from others" "Direkte Verbindungen von anderen" "Connexions directes des autres"
+!insertmacro TEXT MAIN_ABOUT \
+  "Tray icon and windows, and the engine in a Linux of its own. Up to 6 GB, with an NVIDIA card up to 14 GB, are fetched and unpacked." \
+  "Symbol und Fenster, und die Engine in einem eigenen Linux. Bis zu 6 GB, mit einer NVIDIA-Karte bis zu 14 GB, werden geholt und entpackt." \
+  "Icône et fenêtres, et le moteur dans son propre Linux. Jusqu'à 6 Go, avec une carte NVIDIA jusqu'à 14 Go, sont récupérés et déballés."
+!insertmacro TEXT DESKTOP_ABOUT \
+  "Starts Shoal." "Startet Shoal." "Démarre Shoal."
+!insertmacro TEXT REACHABLE_ABOUT \
+  "Not needed. Opens a port in the firewall, which asks for an administrator's rights, and lets all of WSL share this computer's network (Windows 11)." \
+  "Nicht nötig. Öffnet einen Port in der Firewall, wofür Administratorrechte nötig sind, und lässt ganz WSL das Netz dieses Computers mitbenutzen (Windows 11)." \
+  "Pas nécessaire. Ouvre un port du pare-feu, ce qui demande des droits d'administrateur, et laisse tout WSL partager le réseau de cet ordinateur (Windows 11)."
+!insertmacro TEXT KEEP_DATA \
+  "Keep your chats, batches and settings for a later installation? Models are deleted either way." \
+  "Deine Gespräche, Stapel und Einstellungen für eine spätere Installation behalten? Modelle werden in jedem Fall gelöscht." \
+  "Garder vos conversations, lots et réglages pour une installation future ? Les modèles sont supprimés dans tous les cas."
+!insertmacro TEXT NOTHING_REMOVED \
+  "Nothing was removed." "Es wurde nichts entfernt." "Rien n'a été supprimé."
