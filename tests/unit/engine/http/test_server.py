@@ -1,5 +1,6 @@
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,7 +20,9 @@ from engine.core.errors import (
 )
 from engine.core.generation import Speculation
 from engine.http.server import ApiServer, serve
+from engine.localapi.running import Home
 from engine.localapi.schema import MeasureRequest
+from engine.node.logs import log_to_file
 from tests.support.api_backend import ScriptedBackend
 
 TOKEN = "the-token-of-this-test"
@@ -157,17 +160,25 @@ async def test_a_model_that_is_not_ready_says_what_is_going_on(tokenizer):
             assert "40 of 272" in (await error_of(response))["message"]
 
 
-async def test_an_unexpected_error_shows_no_traceback_and_logs_no_request(tokenizer, caplog):
+async def test_an_unexpected_error_shows_no_traceback_and_logs_no_request(tokenizer, tmp_path):
     class Broken(ScriptedBackend):
         def script(self, params):
             raise ZeroDivisionError(self.tokenizer.decode(self.seen[0][0]))
 
-    async with serving(Broken(tokenizer)) as (_, session):
-        response = await session.post("/v1/chat/completions", json=HELLO)
-        assert response.status == 500
-        assert (await error_of(response))["code"] == "internal_error"
-    assert "ZeroDivisionError" in caplog.text
-    assert "Hello" not in caplog.text
+    home = Home.under(tmp_path)
+    handler = log_to_file(home, debug=True)
+    try:
+        async with serving(Broken(tokenizer)) as (_, session):
+            response = await session.post("/v1/chat/completions", json=HELLO)
+            assert response.status == 500
+            assert (await error_of(response))["code"] == "internal_error"
+    finally:
+        logging.getLogger("engine").removeHandler(handler)
+        handler.close()
+    log = home.log_file.read_text()
+    assert "ZeroDivisionError" in log
+    assert "test_server.py" in log
+    assert "Hello" not in log
 
 
 async def test_an_error_in_mid_stream_is_an_event(tokenizer):
