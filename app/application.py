@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Sequence
 from datetime import datetime
 
 from PySide6.QtCore import QCoreApplication, QLocale, QObject, QSocketNotifier, QTimer
@@ -35,6 +36,7 @@ from app.windows.home import HomeWindow, on_gnome
 from app.wiring.batch import BatchWiring
 from app.wiring.chat import ChatWiring
 from app.wiring.dashboard import DashboardWiring
+from app.wiring.engine_setup import EngineSetupWiring
 from app.wiring.settings import SettingsWiring, take_theme
 from app.wiring.setup import SetupWiring
 from engine.core.clock import SystemClock
@@ -89,6 +91,7 @@ class Application(QObject):
         self._setup = SetupWiring(self._store, setup, self)
         self._wishes = SettingsWiring(self._store, setup, self._settings, engine.home, self)
         self._process = EngineProcess(home, engine, self)
+        self._preparing: EngineSetupWiring | None = None
         self._tray = Tray(self)
         self._draw_soon = QTimer(self, singleShot=True, interval=DRAW_AFTER_MS)
         self._draw_soon.timeout.connect(lambda: self._draw(self._store.state))
@@ -114,6 +117,23 @@ class Application(QObject):
         self._wishes.closed.connect(self._on_window_closed)
         self._refresh = QTimer(self, interval=int(CLOCK_REFRESH_S * 1000))
         self._refresh.timeout.connect(lambda: self._draw(self._store.state))
+
+    def prepare(self, setup_command: Sequence[str]) -> None:
+        """See to the engine's environment, then start.
+
+        Args:
+            setup_command: What sets it up.
+        """
+        self._preparing = EngineSetupWiring(setup_command, self)
+        self._preparing.ready.connect(self._on_prepared)
+        self._preparing.given_up.connect(self.quit)
+        self._preparing.start()
+
+    def _on_prepared(self) -> None:
+        self._preparing = None
+        self.start()
+        if self._store.state.setup.invite:
+            self._setup.bring_up()
 
     def start(self) -> None:
         """Show ourselves, then see to the engine."""
@@ -176,7 +196,9 @@ class Application(QObject):
             QTimer.singleShot(int(TRAY_LATE_CHECK_S * 1000), lambda: self._look_for_tray(last=True))
 
     def _raise_window(self) -> None:
-        if self._has_tray:
+        if self._preparing is not None:
+            self._preparing.bring_up()
+        elif self._has_tray:
             self._open_chat()
         else:
             self._open_home()
@@ -184,7 +206,9 @@ class Application(QObject):
     def open_invite(self, text: str) -> None:
         """Offer to join the swarm of an invite; nothing happens before the person agrees."""
         self._store.dispatch(InviteGiven(text))
-        if self._setup.is_wanted:
+        if self._preparing is not None:
+            self._preparing.bring_up()
+        elif self._setup.is_wanted:
             self._setup.bring_up()
 
     def _open_chat(self) -> None:
@@ -307,7 +331,10 @@ def run(home: Home, engine: EngineStart, invite: str = "") -> int:
         return 0
     application = new_application(qt, home, engine, instance)
     watch = SignalWatch(application)
-    application.start()
+    if engine.setup:
+        application.prepare(engine.setup)
+    else:
+        application.start()
     if invite:
         application.open_invite(invite)
     code = qt.exec()

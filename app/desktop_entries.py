@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
+
+from app.installed import own_command
 
 _RESERVED = re.compile(r"[\s\"'\\><~|&;$*?#()`]")
 
@@ -16,7 +17,7 @@ def entry_text(comment: str, *lines: str, argument: str = "") -> str:
         lines: More keys with their values.
         argument: What is handed over, such as `%u` for a link.
     """
-    command = " ".join([*map(_word, (sys.executable, "-m", "app")), *filter(None, [argument])])
+    command = " ".join([*map(_word, own_command()), *filter(None, [argument])])
     return "\n".join(
         (
             "[Desktop Entry]",

@@ -61,11 +61,13 @@ class EngineStart:
         home: Where the engine keeps its files, as programs here find them.
         in_wsl: It runs in Linux under Windows, says on its output that it is ready, and cannot be
             reached by a signal: it ends with its lease.
+        setup: What sets up the environment that it needs, if it has one of its own.
     """
 
     command: tuple[str, ...]
     home: Home
     in_wsl: bool = False
+    setup: tuple[str, ...] = ()
 
 
 class EngineProcess(QObject):

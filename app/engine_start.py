@@ -12,6 +12,7 @@ from pathlib import Path
 
 from app import wsl
 from app.engine_process import EngineStart
+from app.installed import engine_python, setup_command
 from engine.localapi.running import Home
 
 
@@ -31,8 +32,8 @@ def engine_start(
     given = tuple(arguments) or ("--await-setup",)
     if sys.platform == "win32":
         return EngineStart(wsl.engine_command(*given), home_in_wsl(), in_wsl=True)
-    own = (sys.executable, "-m", "engine", "engine", "--parent-pid", str(os.getpid()))
-    return EngineStart((*own, *given), home)
+    own = (engine_python(home), "-m", "engine", "engine", "--parent-pid", str(os.getpid()))
+    return EngineStart((*own, *given), home, setup=setup_command())
 
 
 def home_in_wsl() -> Home:

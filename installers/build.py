@@ -16,10 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from engine import __version__  # noqa: E402 - found by the line above
-from installers.package import locks  # noqa: E402
+from installers.package import deb, locks  # noqa: E402
 from installers.package.plan import Build, BuildFailed, source_date_s  # noqa: E402
+from installers.setup_steps.report import Report  # noqa: E402
+from installers.setup_steps.state_files import alone  # noqa: E402
 
-TARGETS: dict[str, Callable[[Build], list[Path]]] = {}
+TARGETS: dict[str, Callable[[Build], list[Path]]] = {"deb": deb.build}
 """Name → what builds it and tells the files that it made in `Build.out`."""
 SUMS = "SHA256SUMS"
 
@@ -48,9 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         build.out.mkdir(parents=True, exist_ok=True)
         chosen = list(TARGETS) if options.target == "all" else [options.target]
-        for target in chosen:
-            for made in TARGETS[target](build):
-                print(f"{made} ({made.stat().st_size / 1e6:.1f} MB)")
+        with alone(build.folder("."), Report()):
+            for target in chosen:
+                for made in TARGETS[target](build):
+                    print(f"{made} ({made.stat().st_size / 1e6:.1f} MB)")
         write_sums(build.out)
     except BuildFailed as error:
         print(error, file=sys.stderr)

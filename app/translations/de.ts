@@ -52,6 +52,10 @@
         <translation>&amp;Download</translation>
     </message>
     <message>
+        <source>&amp;Download and set up</source>
+        <translation>&amp;Herunterladen und einrichten</translation>
+    </message>
+    <message>
         <source>&amp;File</source>
         <translation>&amp;Datei</translation>
     </message>
@@ -66,6 +70,10 @@
     <message>
         <source>&amp;Insert column</source>
         <translation>Spalte &amp;einfügen</translation>
+    </message>
+    <message>
+        <source>&amp;Interrupt</source>
+        <translation>&amp;Unterbrechen</translation>
     </message>
     <message>
         <source>&amp;Join a swarm with an invite</source>
@@ -140,12 +148,20 @@
         <translation>&amp;Privat: Nur wer die Einladung hat, kommt hinein</translation>
     </message>
     <message>
+        <source>&amp;Quit</source>
+        <translation>&amp;Beenden</translation>
+    </message>
+    <message>
         <source>&amp;Quit (engine keeps running)</source>
         <translation>&amp;Beenden (die Engine läuft weiter)</translation>
     </message>
     <message>
         <source>&amp;Quit Shoal</source>
         <translation>Shoal &amp;beenden</translation>
+    </message>
+    <message>
+        <source>&amp;Remove what was downloaded</source>
+        <translation>Heruntergeladenes &amp;entfernen</translation>
     </message>
     <message>
         <source>&amp;Rename</source>
@@ -298,6 +314,10 @@
     <message>
         <source>Begin another conversation (Ctrl+N)</source>
         <translation>Eine andere Unterhaltung beginnen (Strg+N)</translation>
+    </message>
+    <message>
+        <source>Beginning …</source>
+        <translation>Es geht los …</translation>
     </message>
     <message>
         <source>Beginning…</source>
@@ -456,6 +476,10 @@
         <translation>Rechnen auf</translation>
     </message>
     <message>
+        <source>Computes on</source>
+        <translation>Rechnet auf</translation>
+    </message>
+    <message>
         <source>Continue</source>
         <translation>Weiter</translation>
     </message>
@@ -596,6 +620,14 @@
         <translation>Fehlgeschlagen</translation>
     </message>
     <message>
+        <source>Fetching PyTorch, the largest part …</source>
+        <translation>PyTorch, der größte Teil, wird geholt …</translation>
+    </message>
+    <message>
+        <source>Fetching the libraries it needs …</source>
+        <translation>Die nötigen Bibliotheken werden geholt …</translation>
+    </message>
+    <message>
         <source>File for the results</source>
         <translation>Datei für die Ergebnisse</translation>
     </message>
@@ -618,6 +650,10 @@
     <message>
         <source>Finishing {n} session, then pausing|Finishing {n} sessions, then pausing</source>
         <translation>Schließt {n} Sitzung ab, dann Pause|Schließt {n} Sitzungen ab, dann Pause</translation>
+    </message>
+    <message>
+        <source>Folder</source>
+        <translation>Ordner</translation>
     </message>
     <message>
         <source>Folder for models</source>
@@ -756,12 +792,20 @@
         <translation>Unterbrochen: Shoal wurde währenddessen beendet</translation>
     </message>
     <message>
+        <source>Interrupting …</source>
+        <translation>Wird unterbrochen …</translation>
+    </message>
+    <message>
         <source>Invite</source>
         <translation>Einladung</translation>
     </message>
     <message>
         <source>Invites (*.shoal);;All files (*)</source>
         <translation>Einladungen (*.shoal);;Alle Dateien (*)</translation>
+    </message>
+    <message>
+        <source>It ended without saying why.</source>
+        <translation>Es endete, ohne zu sagen, warum.</translation>
     </message>
     <message>
         <source>It ended {count} times in a row. {reason} The log is {file}.</source>
@@ -900,6 +944,10 @@
         <translation>Längste Antwort in Token</translation>
     </message>
     <message>
+        <source>Looking at this computer …</source>
+        <translation>Dieser Computer wird angesehen …</translation>
+    </message>
+    <message>
         <source>Looking for a place in the swarm.</source>
         <translation>Sucht einen Platz im Schwarm.</translation>
     </message>
@@ -910,6 +958,10 @@
     <message>
         <source>Low: after other batches</source>
         <translation>Niedrig: nach anderen Stapeln</translation>
+    </message>
+    <message>
+        <source>Making a place of its own for it …</source>
+        <translation>Ein eigener Platz dafür wird angelegt …</translation>
     </message>
     <message>
         <source>Measuring this computer</source>
@@ -1092,6 +1144,10 @@
         <translation>Offline: keine Verbindung zum Schwarm</translation>
     </message>
     <message>
+        <source>On the disk</source>
+        <translation>Auf der Platte</translation>
+    </message>
+    <message>
         <source>On this computer</source>
         <translation>Auf diesem Computer</translation>
     </message>
@@ -1102,6 +1158,10 @@
     <message>
         <source>One line each, such as mon-fri 18:00-08:00 or sat,sun. Empty: always.</source>
         <translation>Je eine Zeile, etwa mon-fri 18:00-08:00 oder sat,sun. Leer: immer.</translation>
+    </message>
+    <message>
+        <source>One more thing: the engine</source>
+        <translation>Eines noch: der Rechenteil</translation>
     </message>
     <message>
         <source>Only fail&amp;ed rows</source>
@@ -1278,6 +1338,10 @@
     <message>
         <source>Put &amp;away</source>
         <translation>Aus&amp;blenden</translation>
+    </message>
+    <message>
+        <source>Putting in Shoal and trying it out …</source>
+        <translation>Shoal wird eingesetzt und ausprobiert …</translation>
     </message>
     <message>
         <source>Quick and even-tempered; European languages.</source>
@@ -1472,6 +1536,10 @@
         <translation>&amp;Einstellungen</translation>
     </message>
     <message>
+        <source>Setting up the engine</source>
+        <translation>Der Rechenteil wird eingerichtet</translation>
+    </message>
+    <message>
         <source>Settings</source>
         <translation>Einstellungen</translation>
     </message>
@@ -1522,6 +1590,10 @@
     <message>
         <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on. Start Shoal's setup again; it turns WSL on if you agree.</source>
         <translation>Shoals Engine braucht das Windows-Subsystem für Linux (WSL), das nicht eingeschaltet ist. Starte Shoals Installation noch einmal; sie schaltet WSL ein, wenn du zustimmst.</translation>
+    </message>
+    <message>
+        <source>Shoal: setup</source>
+        <translation>Shoal: Einrichtung</translation>
     </message>
     <message>
         <source>Short answers, summaries and rewriting, in English.</source>
@@ -1724,6 +1796,10 @@
         <translation>Die Engine hat mit einem Fehler geantwortet ({code}).</translation>
     </message>
     <message>
+        <source>The engine could not be set up</source>
+        <translation>Der Rechenteil konnte nicht eingerichtet werden</translation>
+    </message>
+    <message>
         <source>The engine does not answer. It may be restarting; try again in a moment.</source>
         <translation>Die Engine antwortet nicht. Vielleicht startet sie gerade neu; versuch es gleich noch einmal.</translation>
     </message>
@@ -1896,6 +1972,10 @@
         <translation>Die Zahlen kommen, sobald die Engine antwortet.</translation>
     </message>
     <message>
+        <source>The part that computes is fetched once, in the build that fits this computer. Nothing is installed outside of the folder below.</source>
+        <translation>Der Teil, der rechnet, wird einmal geholt, passend zu diesem Computer. Außerhalb des Ordners unten wird nichts installiert.</translation>
+    </message>
+    <message>
         <source>The picture comes as soon as it is known who holds which blocks.</source>
         <translation>Das Bild kommt, sobald bekannt ist, wer welche Blöcke hält.</translation>
     </message>
@@ -2036,6 +2116,10 @@
         <translation>Dafür startet die Stufe neu, was einige Sekunden dauert.</translation>
     </message>
     <message>
+        <source>To download</source>
+        <translation>Herunterzuladen</translation>
+    </message>
+    <message>
         <source>Tokens</source>
         <translation>Token</translation>
     </message>
@@ -2158,6 +2242,10 @@
     <message>
         <source>What the engine says of its {name}</source>
         <translation>Was die Engine dazu sagt: {name}</translation>
+    </message>
+    <message>
+        <source>What was downloaded is kept, so trying again goes on from there.</source>
+        <translation>Was heruntergeladen wurde, bleibt; ein neuer Versuch macht dort weiter.</translation>
     </message>
     <message>
         <source>What was measured of this machine</source>
@@ -2294,6 +2382,10 @@
     <message>
         <source>a free one each time</source>
         <translation>jedes Mal ein freier</translation>
+    </message>
+    <message>
+        <source>about {size}</source>
+        <translation>etwa {size}</translation>
     </message>
     <message>
         <source>about {time}</source>
@@ -2500,6 +2592,26 @@
         <translation>Text</translation>
     </message>
     <message>
+        <source>the CPU, because the NVIDIA card has no working driver ({driver} or newer is needed)</source>
+        <translation>dem Prozessor, weil die NVIDIA-Karte keinen funktionierenden Treiber hat (nötig ist {driver} oder neuer)</translation>
+    </message>
+    <message>
+        <source>the CPU, because the NVIDIA card is too old</source>
+        <translation>dem Prozessor, weil die NVIDIA-Karte zu alt ist</translation>
+    </message>
+    <message>
+        <source>the CPU, because the NVIDIA driver is too old ({driver} or newer is needed)</source>
+        <translation>dem Prozessor, weil der NVIDIA-Treiber zu alt ist (nötig ist {driver} oder neuer)</translation>
+    </message>
+    <message>
+        <source>the CPU, because there is no NVIDIA card</source>
+        <translation>dem Prozessor, weil keine NVIDIA-Karte da ist</translation>
+    </message>
+    <message>
+        <source>the NVIDIA card</source>
+        <translation>der NVIDIA-Karte</translation>
+    </message>
+    <message>
         <source>the blocks of this computer</source>
         <translation>das Rechnen auf diesem Computer</translation>
     </message>
@@ -2658,6 +2770,10 @@
     <message>
         <source>{name} is not a text file; the model reads only text.</source>
         <translation>{name} ist keine Textdatei; das Modell liest nur Text.</translation>
+    </message>
+    <message>
+        <source>{needed} of {free} that are free</source>
+        <translation>{needed} von {free}, die frei sind</translation>
     </message>
     <message>
         <source>{n} B</source>

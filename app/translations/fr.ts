@@ -52,6 +52,10 @@
         <translation>Récep&amp;tion</translation>
     </message>
     <message>
+        <source>&amp;Download and set up</source>
+        <translation>&amp;Télécharger et installer</translation>
+    </message>
+    <message>
         <source>&amp;File</source>
         <translation>&amp;Fichier</translation>
     </message>
@@ -66,6 +70,10 @@
     <message>
         <source>&amp;Insert column</source>
         <translation>&amp;Insérer une colonne</translation>
+    </message>
+    <message>
+        <source>&amp;Interrupt</source>
+        <translation>&amp;Interrompre</translation>
     </message>
     <message>
         <source>&amp;Join a swarm with an invite</source>
@@ -140,12 +148,20 @@
         <translation>&amp;Privé : seuls entrent ceux qui ont l’invitation</translation>
     </message>
     <message>
+        <source>&amp;Quit</source>
+        <translation>&amp;Quitter</translation>
+    </message>
+    <message>
         <source>&amp;Quit (engine keeps running)</source>
         <translation>&amp;Quitter (le moteur continue)</translation>
     </message>
     <message>
         <source>&amp;Quit Shoal</source>
         <translation>&amp;Quitter Shoal</translation>
+    </message>
+    <message>
+        <source>&amp;Remove what was downloaded</source>
+        <translation>&amp;Supprimer ce qui a été téléchargé</translation>
     </message>
     <message>
         <source>&amp;Rename</source>
@@ -298,6 +314,10 @@
     <message>
         <source>Begin another conversation (Ctrl+N)</source>
         <translation>Commencer une autre conversation (Ctrl+N)</translation>
+    </message>
+    <message>
+        <source>Beginning …</source>
+        <translation>Ça commence …</translation>
     </message>
     <message>
         <source>Beginning…</source>
@@ -456,6 +476,10 @@
         <translation>Calculer sur</translation>
     </message>
     <message>
+        <source>Computes on</source>
+        <translation>Calcule sur</translation>
+    </message>
+    <message>
         <source>Continue</source>
         <translation>Continuer</translation>
     </message>
@@ -596,6 +620,14 @@
         <translation>En échec</translation>
     </message>
     <message>
+        <source>Fetching PyTorch, the largest part …</source>
+        <translation>Téléchargement de PyTorch, la plus grande partie …</translation>
+    </message>
+    <message>
+        <source>Fetching the libraries it needs …</source>
+        <translation>Téléchargement des bibliothèques nécessaires …</translation>
+    </message>
+    <message>
         <source>File for the results</source>
         <translation>Fichier des résultats</translation>
     </message>
@@ -618,6 +650,10 @@
     <message>
         <source>Finishing {n} session, then pausing|Finishing {n} sessions, then pausing</source>
         <translation>Termine {n} session, puis pause|Termine {n} sessions, puis pause</translation>
+    </message>
+    <message>
+        <source>Folder</source>
+        <translation>Dossier</translation>
     </message>
     <message>
         <source>Folder for models</source>
@@ -756,12 +792,20 @@
         <translation>Interrompue : Shoal s’est arrêté entre-temps</translation>
     </message>
     <message>
+        <source>Interrupting …</source>
+        <translation>Interruption …</translation>
+    </message>
+    <message>
         <source>Invite</source>
         <translation>Invitation</translation>
     </message>
     <message>
         <source>Invites (*.shoal);;All files (*)</source>
         <translation>Invitations (*.shoal);;Tous les fichiers (*)</translation>
+    </message>
+    <message>
+        <source>It ended without saying why.</source>
+        <translation>Cela s’est terminé sans dire pourquoi.</translation>
     </message>
     <message>
         <source>It ended {count} times in a row. {reason} The log is {file}.</source>
@@ -900,6 +944,10 @@
         <translation>Réponse la plus longue, en tokens</translation>
     </message>
     <message>
+        <source>Looking at this computer …</source>
+        <translation>Examen de cet ordinateur …</translation>
+    </message>
+    <message>
         <source>Looking for a place in the swarm.</source>
         <translation>Recherche d’une place dans l’essaim.</translation>
     </message>
@@ -910,6 +958,10 @@
     <message>
         <source>Low: after other batches</source>
         <translation>Basse : après les autres lots</translation>
+    </message>
+    <message>
+        <source>Making a place of its own for it …</source>
+        <translation>Création d’un emplacement réservé …</translation>
     </message>
     <message>
         <source>Measuring this computer</source>
@@ -1092,6 +1144,10 @@
         <translation>Hors ligne : pas de connexion à l’essaim</translation>
     </message>
     <message>
+        <source>On the disk</source>
+        <translation>Sur le disque</translation>
+    </message>
+    <message>
         <source>On this computer</source>
         <translation>Sur cet ordinateur</translation>
     </message>
@@ -1102,6 +1158,10 @@
     <message>
         <source>One line each, such as mon-fri 18:00-08:00 or sat,sun. Empty: always.</source>
         <translation>Une par ligne, par exemple mon-fri 18:00-08:00 ou sat,sun. Vide : toujours.</translation>
+    </message>
+    <message>
+        <source>One more thing: the engine</source>
+        <translation>Encore une chose : le moteur</translation>
     </message>
     <message>
         <source>Only fail&amp;ed rows</source>
@@ -1278,6 +1338,10 @@
     <message>
         <source>Put &amp;away</source>
         <translation>&amp;Masquer</translation>
+    </message>
+    <message>
+        <source>Putting in Shoal and trying it out …</source>
+        <translation>Installation et essai de Shoal …</translation>
     </message>
     <message>
         <source>Quick and even-tempered; European languages.</source>
@@ -1472,6 +1536,10 @@
         <translation>&amp;Réglages</translation>
     </message>
     <message>
+        <source>Setting up the engine</source>
+        <translation>Installation du moteur</translation>
+    </message>
+    <message>
         <source>Settings</source>
         <translation>Réglages</translation>
     </message>
@@ -1522,6 +1590,10 @@
     <message>
         <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on. Start Shoal's setup again; it turns WSL on if you agree.</source>
         <translation>Le moteur de Shoal a besoin du sous-système Windows pour Linux (WSL), qui n'est pas activé. Relancez l'installation de Shoal ; elle l'activera si vous êtes d'accord.</translation>
+    </message>
+    <message>
+        <source>Shoal: setup</source>
+        <translation>Shoal : installation</translation>
     </message>
     <message>
         <source>Short answers, summaries and rewriting, in English.</source>
@@ -1724,6 +1796,10 @@
         <translation>Le moteur a répondu par une erreur ({code}).</translation>
     </message>
     <message>
+        <source>The engine could not be set up</source>
+        <translation>Le moteur n’a pas pu être installé</translation>
+    </message>
+    <message>
         <source>The engine does not answer. It may be restarting; try again in a moment.</source>
         <translation>Le moteur ne répond pas. Il redémarre peut-être ; réessayez dans un instant.</translation>
     </message>
@@ -1896,6 +1972,10 @@
         <translation>Les chiffres arrivent dès que le moteur répond.</translation>
     </message>
     <message>
+        <source>The part that computes is fetched once, in the build that fits this computer. Nothing is installed outside of the folder below.</source>
+        <translation>La partie qui calcule est téléchargée une fois, dans la version qui convient à cet ordinateur. Rien n’est installé en dehors du dossier ci-dessous.</translation>
+    </message>
+    <message>
         <source>The picture comes as soon as it is known who holds which blocks.</source>
         <translation>L’image arrive dès que l’on sait qui héberge quels blocs.</translation>
     </message>
@@ -2036,6 +2116,10 @@
         <translation>Pour cela, l’étape redémarre, ce qui prend quelques secondes.</translation>
     </message>
     <message>
+        <source>To download</source>
+        <translation>À télécharger</translation>
+    </message>
+    <message>
         <source>Tokens</source>
         <translation>Tokens</translation>
     </message>
@@ -2158,6 +2242,10 @@
     <message>
         <source>What the engine says of its {name}</source>
         <translation>Ce que le moteur en dit : {name}</translation>
+    </message>
+    <message>
+        <source>What was downloaded is kept, so trying again goes on from there.</source>
+        <translation>Ce qui a été téléchargé est conservé : un nouvel essai reprend à cet endroit.</translation>
     </message>
     <message>
         <source>What was measured of this machine</source>
@@ -2294,6 +2382,10 @@
     <message>
         <source>a free one each time</source>
         <translation>un port libre à chaque fois</translation>
+    </message>
+    <message>
+        <source>about {size}</source>
+        <translation>environ {size}</translation>
     </message>
     <message>
         <source>about {time}</source>
@@ -2500,6 +2592,26 @@
         <translation>texte</translation>
     </message>
     <message>
+        <source>the CPU, because the NVIDIA card has no working driver ({driver} or newer is needed)</source>
+        <translation>le processeur, car la carte NVIDIA n’a pas de pilote qui fonctionne (il faut {driver} ou plus récent)</translation>
+    </message>
+    <message>
+        <source>the CPU, because the NVIDIA card is too old</source>
+        <translation>le processeur, car la carte NVIDIA est trop ancienne</translation>
+    </message>
+    <message>
+        <source>the CPU, because the NVIDIA driver is too old ({driver} or newer is needed)</source>
+        <translation>le processeur, car le pilote NVIDIA est trop ancien (il faut {driver} ou plus récent)</translation>
+    </message>
+    <message>
+        <source>the CPU, because there is no NVIDIA card</source>
+        <translation>le processeur, car il n’y a pas de carte NVIDIA</translation>
+    </message>
+    <message>
+        <source>the NVIDIA card</source>
+        <translation>la carte NVIDIA</translation>
+    </message>
+    <message>
         <source>the blocks of this computer</source>
         <translation>le calcul de cet ordinateur</translation>
     </message>
@@ -2658,6 +2770,10 @@
     <message>
         <source>{name} is not a text file; the model reads only text.</source>
         <translation>{name} n’est pas un fichier texte ; le modèle ne lit que du texte.</translation>
+    </message>
+    <message>
+        <source>{needed} of {free} that are free</source>
+        <translation>{needed} sur {free} disponibles</translation>
     </message>
     <message>
         <source>{n} B</source>

@@ -55,7 +55,13 @@ def _add_run(own: Commands, everywhere: argparse.ArgumentParser) -> None:
         "in the same order while it runs. Ctrl-C pauses; the same command goes on.",
     )
     run.add_argument("input", type=Path, metavar="INPUT")
-    run.add_argument("-o", "--output", type=Path, required=True, help=".jsonl, or .csv for a table")
+    run.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        help="lines of JSON, or a table if it ends with .csv",
+    )
     run.add_argument(
         "--template",
         metavar="TEXT",

@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = words[1:]
     if not words or (words[0].startswith("-") and words[0] not in _OWN_OPTIONS):
         words.insert(0, "start")
-    args = _parser().parse_args(words)
+    args = parser().parse_args(words)
     debug = debug or args.debug
     args.debug = debug
     try:
@@ -87,15 +87,16 @@ def engine_main() -> int:
     return main(["engine", *sys.argv[1:]])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Every command with its options; the manual page is made from it."""
+    whole = argparse.ArgumentParser(
         prog="shoal",
         description="Lend your GPU, use the shoal: large language models on a swarm of "
         "volunteers' machines.",
         epilog=_EPILOG,
     )
-    parser.add_argument("--version", action="version", version=f"shoal {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    whole.add_argument("--version", action="version", version=f"shoal {__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     everywhere = argparse.ArgumentParser(add_help=False)
     everywhere.add_argument("--debug", action="store_true", help="show where an error comes from")
     for command in (
@@ -116,4 +117,4 @@ def _parser() -> argparse.ArgumentParser:
         bench,
     ):
         command.add_to(commands, everywhere)
-    return parser
+    return whole

@@ -8,6 +8,7 @@ import lzma
 import tarfile
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from installers.package.plan import Build
@@ -70,3 +71,12 @@ def settled_zip(build: Build, archive: Path) -> None:
             entry.create_system = 3  # Unix
             entry.external_attr = 0o100644 << 16
             target.writestr(entry, members[name])
+
+
+def ar(build: Build, members: Sequence[tuple[str, bytes]]) -> bytes:
+    """An archive of Unix' oldest kind, in which a .deb keeps its parts."""
+    parts = [b"!<arch>\n"]
+    for name, content in members:
+        head = f"{name:<16}{build.epoch_s:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n"
+        parts += [head.encode("ascii"), content, b"\n" * (len(content) % 2)]
+    return b"".join(parts)

@@ -33,9 +33,8 @@ def make(build: Build) -> None:
     Raises:
         BuildFailed: The versions do not fit together, or the index cannot be reached.
     """
-    _compile(build, build.locks / "gui.txt", build.locks / "gui.in")
-    _compile(build, build.locks / "freeze.txt", build.locks / "freeze.in")
-    _compile(build, build.locks / "tools.txt", build.locks / "tools.in")
+    for name in ("gui", "freeze", "manual", "tools"):
+        _compile(build, build.locks / f"{name}.txt", build.locks / f"{name}.in")
     everything = build.folder("locks") / "engine.txt"
     _compile(build, everything, build.root / "pyproject.toml", build.locks / "engine.in")
     engine, torch = split(everything.read_text("utf-8"))

@@ -30,7 +30,7 @@ def uv_program(build: Build, system: str) -> Path:
         BuildFailed: It cannot be fetched, or is not the file whose hash is in the list.
     """
     name = "uv.exe" if system == "windows" else "uv"
-    pins = _pins_of(build.locks / "tools.txt", "uv")
+    pins = pins_of(build.locks / "tools.txt", "uv")
     folder = build.work / "uv" / f"{system}-{_digest(pins)}"
     program = folder / name
     if program.exists():
@@ -79,7 +79,7 @@ def environment(build: Build, name: str, *lists: Path) -> Path:
             purpose=f"make the environment {name}",
         )
         build.run(
-            *(program, "pip", "install", "--quiet", "--require-hashes"),
+            *(program, "pip", "install", "--quiet", "--require-hashes", "--no-deps"),
             *("--build-constraints", build.locks / "engine.txt"),
             *("--python", path / "bin" / "python"),
             *(word for file in lists for word in ("--requirement", str(file))),
@@ -89,7 +89,7 @@ def environment(build: Build, name: str, *lists: Path) -> Path:
     return path / "bin"
 
 
-def _pins_of(lock: Path, name: str) -> str:
+def pins_of(lock: Path, name: str) -> str:
     """The lines of one package in a list with hashes."""
     lines = lock.read_text("utf-8").splitlines(keepends=True)
     starts = [i for i, line in enumerate(lines) if line.startswith(f"{name}==")]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from installers.setup_steps import pip_runs, system_packages
 from installers.setup_steps.report import Report, SetupFailed
-from installers.setup_steps.torch_build import CPU_INDEX, TorchBuild
+from installers.setup_steps.state_files import alone, read_json, write_json
+from installers.setup_steps.torch_build import TorchBuild
+from installers.setup_steps.torch_install import install_for_cpus
 
 NEEDED_BYTES = {"cpu": 3 << 30, "cuda": 11 << 30}
 """Installed size and what pip needs on the way, measured for CPUs, estimated for CUDA."""
@@ -61,7 +60,7 @@ class Environment:
             return
         started_s = time.monotonic()
         try:
-            with self._alone():
+            with alone(self.root, self.report):
                 if not self._is_ready(extras, torch_build):  # another setup may just have ended
                     self._install(extras, torch_build)
         except OSError as error:
@@ -72,7 +71,7 @@ class Environment:
         self.report.say(f"Set up in {time.monotonic() - started_s:.0f} s.")
 
     def _is_ready(self, extras: frozenset[str], torch_build: TorchBuild) -> bool:
-        done = _read_json(self.path / "setup.json")
+        done = read_json(self.path / "setup.json")
         return (
             self._is_intact()
             and done.get("fingerprint") == self._fingerprint()
@@ -82,7 +81,7 @@ class Environment:
         )
 
     def _install(self, extras: frozenset[str], torch_build: TorchBuild) -> None:
-        done = _read_json(self.path / "setup.json")
+        done = read_json(self.path / "setup.json")
         if not self._is_intact():
             self.report.say(f"Setting Shoal up in {self.path}; this is needed once.")
             self._require_room(torch_build)
@@ -91,7 +90,7 @@ class Environment:
         else:
             self.report.say(f"Bringing {self.path} up to date.")
         if done:  # what is interrupted now is not done, but what was chosen stays known
-            _write_json(self.path / "setup.json", {**done, "fingerprint": ""})
+            write_json(self.path / "setup.json", {**done, "fingerprint": ""})
         if done.get("torch") == "cuda":
             torch_build = TorchBuild("cuda", "PyTorch for CUDA is installed already.")
         self.report.say(torch_build.reason)
@@ -105,7 +104,7 @@ class Environment:
         if tools:  # an old pip neither resumes downloads nor reports their progress
             self._pip("update pip", "install", "--no-user", *tools)
         if torch_build.kind == "cpu" and sys.platform == "linux" and "torch" in pins:
-            self._install_cpu_torch(f"torch=={pins['torch']}")
+            install_for_cpus(self.bin / "python", f"torch=={pins['torch']}", self._pip, self.report)
         self.report.say("Installing Shoal and what it needs …")
         self._pip(
             "install Shoal",
@@ -114,7 +113,7 @@ class Environment:
             *("--editable", f"{self.root}[{','.join(sorted(extras))}]"),
         )
         shutil.rmtree(self.path / "tmp", ignore_errors=True)
-        _write_json(
+        write_json(
             self.path / "setup.json",
             {
                 "fingerprint": self._fingerprint(),
@@ -122,24 +121,6 @@ class Environment:
                 "extras": sorted(extras),
             },
         )
-
-    def _install_cpu_torch(self, requirement: str) -> None:
-        """Take torch from PyTorch's CPU index, unless pip has been told where to look."""
-        if pip_runs.has_own_index(self.bin / "python"):
-            self.report.say("pip is configured with an index of its own, so PyTorch comes from it.")
-            return
-        larger = "PyTorch's larger default build is used, which works on a CPU too."
-        if not pip_runs.is_reachable(f"{CPU_INDEX}/torch/"):
-            self.report.say(f"{CPU_INDEX} cannot be reached: {larger}")
-            return
-        try:
-            self._pip(
-                "install PyTorch for CPUs",
-                *("install", "--progress-bar=raw", "--resume-retries=10", "--no-user"),
-                *("--index-url", CPU_INDEX, "--no-deps", requirement),
-            )
-        except SetupFailed as error:
-            self.report.say(f"{error} Going on: {larger}")
 
     def _pip(self, purpose: str, *arguments: str) -> None:
         pip_runs.run_pip(
@@ -160,12 +141,12 @@ class Environment:
                 f"The virtual environment {self.path} could not be made: {lines[-1]}; move Shoal "
                 "to a folder of yours with room on its disk, then run the same command again."
             )
-        _write_json(self.path / "origin.json", self._origin())
+        write_json(self.path / "origin.json", self._origin())
 
     def _is_intact(self) -> bool:
         """Made completely, here, by this Python: scripts in it hold absolute paths."""
         return (
-            _read_json(self.path / "origin.json") == self._origin()
+            read_json(self.path / "origin.json") == self._origin()
             and (self.bin / "python").exists()
         )
 
@@ -192,23 +173,6 @@ class Environment:
                 f"Setup needs about {needed >> 30} GB of disk, but {self.root} has only "
                 f"{free / (1 << 30):.1f} GB left; free some space or move Shoal to a larger disk."
             )
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep a second setup of the same checkout waiting."""
-        import fcntl  # not there on Windows, where we never come this far
-
-        folder = os.open(self.root, os.O_RDONLY)
-        os.set_inheritable(folder, True)  # pip holds the lock on if we are killed
-        try:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.report.say("Another setup is running in this folder; waiting for it to end.")
-                fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
 
 
 def remove_unfinished(site_packages: Path) -> None:
@@ -237,17 +201,3 @@ def _pins(constraints: Path) -> dict[str, str]:
 def _extras(done: dict[str, object]) -> frozenset[str]:
     extras = done.get("extras")
     return frozenset(map(str, extras)) if isinstance(extras, list) else frozenset()
-
-
-def _read_json(path: Path) -> dict[str, object]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # never written, or cut off: the same as not done
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _write_json(path: Path, value: dict[str, object]) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(value, indent=1), encoding="utf-8")
-    partial.replace(path)

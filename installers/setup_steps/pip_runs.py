@@ -6,8 +6,6 @@ import os
 import platform
 import re
 import subprocess
-import urllib.error
-import urllib.request
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +83,7 @@ def run_pip(
             if match := _PROGRESS.match(line):
                 done, total = int(match[1]), int(match[2])
                 if total:
-                    report.progress(f"  {current}: {100 * done // total} %")
+                    report.progress(f"  {current}: {100 * done // total} %", done / total)
                 continue
             lines.append(line)
             if match := _DOWNLOADING.match(line):
@@ -124,11 +122,12 @@ def has_own_index(python: Path) -> bool:
     return any(line.partition("=")[0].rpartition(".")[2] in own for line in listing.splitlines())
 
 
-def is_reachable(url: str) -> bool:
-    """Whether a web address answers within a few seconds."""
-    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - always an https constant
-    try:
-        with urllib.request.urlopen(request, timeout=_PROBE_LIMIT_S):  # noqa: S310
-            return True
-    except (OSError, urllib.error.URLError):
-        return False
+def is_reachable(url: str, python: Path) -> bool:
+    """Whether a web address answers within a few seconds, asked with the environment's Python."""
+    ask = (
+        "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], method='HEAD'), timeout="
+    )
+    done = subprocess.run(
+        [python, "-I", "-c", f"{ask}{_PROBE_LIMIT_S})", url], capture_output=True, check=False
+    )
+    return done.returncode == 0

@@ -31,12 +31,17 @@ class Driver:
     """Compute capability of each card."""
 
 
+Case = Literal["card", "no_card", "no_driver", "old_driver", "old_card"]
+
+
 @dataclass(frozen=True, slots=True)
 class TorchBuild:
     """The decision, and the sentence that tells it."""
 
     kind: Literal["cpu", "cuda"]
     reason: str
+    case: Case = "no_card"
+    """The reason for programs that say it in another language."""
 
 
 def choose(driver: Driver | None, *, has_card: bool) -> TorchBuild:
@@ -52,6 +57,7 @@ def choose(driver: Driver | None, *, has_card: bool) -> TorchBuild:
                 "cpu",
                 "There is an NVIDIA card here but no working driver, so PyTorch for CPUs is used; "
                 f"install driver {NEEDED_DRIVER} or newer and start again to use the card.",
+                "no_driver",
             )
         return TorchBuild("cpu", "No NVIDIA card was found, so PyTorch for CPUs is used.")
     if driver.cuda < NEEDED_CUDA:
@@ -60,14 +66,16 @@ def choose(driver: Driver | None, *, has_card: bool) -> TorchBuild:
             f"The NVIDIA driver is too old (it runs CUDA {_dotted(driver.cuda)}, "
             f"{_dotted(NEEDED_CUDA)} is needed), so PyTorch for CPUs is used; install driver "
             f"{NEEDED_DRIVER} or newer and start again to use the card.",
+            "old_driver",
         )
     if max(driver.capabilities) < NEEDED_CAPABILITY:
         return TorchBuild(
             "cpu",
             f"The NVIDIA card is too old (compute capability {_dotted(max(driver.capabilities))}, "
             f"{_dotted(NEEDED_CAPABILITY)} is needed), so PyTorch for CPUs is used.",
+            "old_card",
         )
-    return TorchBuild("cuda", "An NVIDIA card was found, so PyTorch for CUDA is used.")
+    return TorchBuild("cuda", "An NVIDIA card was found, so PyTorch for CUDA is used.", "card")
 
 
 def for_this_machine() -> TorchBuild:

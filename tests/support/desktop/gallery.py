@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from tests.support.desktop.batch_scenes import batch_windows
 from tests.support.desktop.chat_scenes import chat_windows, home_windows, picker_windows
 from tests.support.desktop.dashboard_scenes import dashboard_windows
+from tests.support.desktop.preparation_scenes import preparation_windows
 from tests.support.desktop.setup_scenes import first_run_windows, settings_windows
 
 
@@ -22,6 +23,6 @@ def every_window(
     """
     for windows in (
         chat_windows, home_windows, picker_windows, dashboard_windows, batch_windows,
-        first_run_windows, settings_windows,
+        first_run_windows, settings_windows, preparation_windows,
     ):  # fmt: skip
         yield from windows(wanted)

@@ -24,7 +24,7 @@ from tests.support.desktop.palettes import DARK, LIGHT, use_palette
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
-WINDOWS = ("chat", "home", "models", "dashboard", "batch", "first", "settings")
+WINDOWS = ("chat", "home", "models", "dashboard", "batch", "first", "settings", "setup")
 SILENT_ROLES = {QAccessible.Role.NoRole, QAccessible.Role.Client}
 """What a screen reader says nothing of."""
 SETTLE_MS = 30

@@ -1,0 +1,39 @@
+"""Where things are when Shoal was installed: a frozen app, and an engine in its own environment.
+
+From a checkout or pip, app and engine share one Python, and nothing of this applies.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from engine.localapi.running import Home
+
+SETUP = "shoal-setup"
+
+
+def is_frozen() -> bool:
+    """Whether this app was frozen, so that it has no Python that could run an engine."""
+    return bool(getattr(sys, "frozen", False))
+
+
+def own_command() -> tuple[str, ...]:
+    """What starts this app again."""
+    return (sys.executable,) if is_frozen() else (sys.executable, "-m", "app")
+
+
+def engine_python(home: Home) -> str:
+    """The Python that runs the engine."""
+    if not is_frozen():
+        return sys.executable
+    folder = Path(sys.executable).parent
+    # Versions beside one another have an environment each, so that one can go back.
+    is_beside = (folder / "start.json").exists()
+    place = folder if is_beside else home.data_dir
+    return str(place / "environment" / "bin" / "python")
+
+
+def setup_command() -> tuple[str, ...]:
+    """What sets the engine's environment up; empty where it needs none."""
+    return (str(Path(sys.executable).with_name(SETUP)),) if is_frozen() else ()
