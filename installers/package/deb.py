@@ -137,12 +137,14 @@ def manual_page(build: Build) -> str:
         build, "manual", build.locks / "engine.txt", build.locks / "manual.txt"
     )
     return build.run(
-        *("env", f"PYTHONPATH={build.root}", "COLUMNS=90", programs / "argparse-manpage"),
+        programs / "argparse-manpage",
         *("--module", "engine.cli.program", "--function", "parser", "--prog", "shoal"),
         *("--project-name", "shoal", "--version", build.version),
         *("--manual-title", "Shoal", "--format", "single-commands-section"),
         *("--description", "lend your GPU to large language models, and use the shoal's"),
         purpose="make the manual page",
+        PYTHONPATH=str(build.root),
+        COLUMNS="90",
     )
 
 

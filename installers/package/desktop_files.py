@@ -65,7 +65,7 @@ def _icons(build: Build, folder: Path) -> None:
         file = folder / f"{size_px}x{size_px}" / "apps" / "shoal.png"
         file.parent.mkdir(parents=True)
         build.run(
-            *("env", "QT_QPA_PLATFORM=offscreen", python, "-c", _DRAW),
-            *(drawing, file, str(size_px)),
+            *(python, "-c", _DRAW, drawing, file, str(size_px)),
             purpose="draw the icon",
+            QT_QPA_PLATFORM="offscreen",
         )

@@ -22,11 +22,12 @@ def freeze(build: Build) -> Path:
     folder = build.folder("frozen")
     shutil.rmtree(folder)
     build.run(
-        *("env", f"SHOAL_ROOT={build.root}", f"PYINSTALLER_CONFIG_DIR={build.folder('cache')}"),
         *(programs / "python", "-m", "PyInstaller", "--noconfirm", "--clean", "--log-level=WARN"),
         *("--distpath", folder, "--workpath", folder / "work"),
         build.root / "installers" / "linux" / "shoal.spec",
         purpose="freeze the app",
+        SHOAL_ROOT=str(build.root),
+        PYINSTALLER_CONFIG_DIR=str(build.folder("cache")),
     )
     shutil.rmtree(folder / "work")
     frozen = folder / "shoal"

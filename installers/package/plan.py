@@ -60,13 +60,16 @@ class Build:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def run(self, *command: str | Path, purpose: str, cwd: Path | None = None) -> str:
+    def run(
+        self, *command: str | Path, purpose: str, cwd: Path | None = None, **variables: str
+    ) -> str:
         """Run a program; returns its standard output.
 
         Args:
             command: The program and its arguments.
             purpose: What for, as the middle of a sentence: `freeze the app`.
             cwd: Where; default: `work`.
+            variables: Added to its environment.
 
         Raises:
             BuildFailed: It is not there, or failed.
@@ -76,7 +79,7 @@ class Build:
             done = subprocess.run(
                 line,
                 cwd=cwd or self.folder("."),
-                env=self.environment,
+                env=self.environment | variables,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
