@@ -86,6 +86,9 @@ class StageConfig(_Branch):
     max_batch_rows: int = Field(default=64, ge=1, le=4096)
     lease_s: float = Field(default=30.0, gt=0)
     """A session dies when its client is silent for this long."""
+    replica_budget_bytes: int = Field(default=512 << 20, ge=0)
+    """Room for a replica of the draft, where clients verify by probabilities and this is the last
+    stage (`draft_mode` disco); taken when one asks for it."""
     kept_budget_bytes: int = Field(default=256 << 20, ge=0)
     """Room for outputs that are kept for a replay, should a later stage be lost."""
     drain_limit_s: float = Field(default=120.0, gt=0)

@@ -10,6 +10,7 @@ from engine.bench import codec, coders, quantities
 from engine.bench.caps_command import add_caps
 from engine.bench.desktop_command import add_desktop
 from engine.bench.kv_command import add_kv
+from engine.bench.modes_command import add_acceptance, add_draft_bytes
 from engine.bench.papers_command import add_papers
 from engine.bench.planner_command import add_planner
 from engine.bench.prefix_command import add_prefix
@@ -44,6 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     add_prefix(commands.add_parser("prefix", help="what is saved where prompts begin alike"))
     add_caps(commands.add_parser("caps", help="whether a node keeps to the caps on its line"))
     add_speculation(commands.add_parser("speculation", help="what drafts save, and what they cost"))
+    add_acceptance(commands.add_parser("acceptance", help="how often drafted tokens are accepted"))
+    add_draft_bytes(commands.add_parser("draft-bytes", help="what drafts send, mode by mode"))
     add_planner(commands.add_parser("planner", help="our plans beside those of other planners"))
     add_papers(commands.add_parser("papers", help="the papers' figures by our cost model"))
     _add_codec(commands.add_parser("codec", help="how small and how fast hidden states become"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -26,9 +26,22 @@ that pays, never, or, with drafts in every round, always."""
 PIPELINED_VALUES: tuple[Pipelined, ...] = ("auto", "off", "on")
 
 
+class DraftMode(StrEnum):
+    """How drafted tokens are verified: [DC]'s modes are for sampled chains of a model, unpruned."""
+
+    SHARED = "shared_noise"
+    """A token counts if it is the target's own pick: the answer is plain decoding's."""
+    DSD = "dsd"
+    """By probabilities; the draft's distributions travel up in full."""
+    DSSD = "dssd"
+    """By probabilities; the target's distribution travels down where a token is refused."""
+    DISCO = "disco"
+    """By probabilities; the last stage has the same draft."""
+
+
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """How a request speculates; the answer is the same with any."""
+    """How a request speculates: in shared noise's mode the answer is the same with any draft."""
 
     draft: DraftKind = "off"
     num_tokens: int = 4
@@ -37,6 +50,7 @@ class Speculation:
     """Alternatives at each place of what a model proposes; 1: chains."""
     pipelined: Pipelined = "auto"
     """See there."""
+    mode: DraftMode = DraftMode.SHARED
 
 
 MAX_DRAFT_TOKENS = 64
@@ -70,6 +84,27 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaUse:
+    """What a last stage has done with its replica of a draft, in DISCO."""
+
+    rounds: int = 0
+    """Refusals for which it was asked."""
+    disagreements: int = 0
+    """Of them those in which the client had drawn from something else."""
+    max_difference: float = 0.0
+    """Between the probability that a client sent of a refused token and the replica's."""
+    seconds: float = 0.0
+
+    def __add__(self, other: ReplicaUse) -> ReplicaUse:
+        return ReplicaUse(
+            self.rounds + other.rounds,
+            self.disagreements + other.disagreements,
+            max(self.max_difference, other.max_difference),
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Sampled:
     """The last stage's answer for one session: its next token, after what it accepts of a draft."""
 
@@ -81,6 +116,9 @@ class Sampled:
     """The last accepted one of the draft's tokens, counted from 1; 0: none is."""
     path_logprobs: tuple[TokenLogprobs, ...] = ()
     """Of the accepted ones, if asked for."""
+    refusal: bytes = field(default=b"", repr=False)
+    """Float16 [V], the target's weights by which the client draws the next token itself: the id is
+    none. Empty: it need not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def within_limits(config: Config, *, on_gpu: bool) -> Config:
             update={
                 "kv_ram_budget_bytes": min(stage.kv_ram_budget_bytes, share),
                 "kept_budget_bytes": min(stage.kept_budget_bytes, share),
+                "replica_budget_bytes": 0,  # nothing that could do without it
             }
         )
     if limits.uplink_bytes_per_s or limits.downlink_bytes_per_s:

@@ -11,6 +11,7 @@ from engine.core.profiles import ModelSize
 from engine.models.layout import ModelFiles
 from engine.node.compute import Compute
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
+from engine.server.replica_order import ReplicaOrder
 from engine.server.worker_process import LoadOrder
 
 
@@ -63,4 +64,5 @@ class Fitting:
             kv_dtype=config.kv_dtype,
             kv_budget_bytes=config.kv_budget_bytes,
             emulate=config.emulate,
+            replica=ReplicaOrder.find(spec, config.replica_budget_bytes),
         )

@@ -8,12 +8,13 @@ a message of `engine.protocol.messages`.
 ```
 header, 36 bytes, little endian
   2s magic "SH" | B version | B kind | B dtype | B codec | H rows | I tokens | I width |
-  I payload bytes | I parents | B bytes of an id | Q xxh3 of all before and of the body |
+  I payload bytes | I draft bytes | B bytes of an id | Q xxh3 of all before and of the body |
   B more follows | 2s reserved
 ```
-Rows, ids and parents of drafts are packed by `engine.protocol.rows`. Everything is checked against the header's own numbers and the receiver's limits before the body
-is read, so a stranger cannot make us allocate more than `FrameLimits` allows, neither for what
-comes nor for what it decodes to.
+Rows, ids, and parents and weights of drafts are packed by `engine.protocol.rows`. Everything is
+checked against the header's own numbers and the receiver's limits before the body is read, so a
+stranger cannot make us allocate more than `FrameLimits` allows, neither for what comes nor for what it
+decodes to.
 
 Hidden states are raw in every `Frame` that handlers see; links encode them just before the wire
 and decode them just after it (`engine.swarm.link_codec`).
@@ -143,9 +144,10 @@ class Frame:
     def num_bytes(self) -> int:
         """Size on the wire."""
         trees = (row.parents for row in self.rows if row.parents)
-        parents = sum(len(tree) for tree in trees if not is_chain(tree))
+        drafts = sum(len(tree) for tree in trees if not is_chain(tree))
+        drafts += sum(len(row.weights) for row in self.rows)
         ids = len(self.ids) * id_bytes_of(self.ids)
-        return HEADER_BYTES + len(self.rows) * ROW_BYTES + ids + parents + len(self.payload)
+        return HEADER_BYTES + len(self.rows) * ROW_BYTES + ids + drafts + len(self.payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class FrameHeader:
     num_tokens: int
     width: int
     payload_bytes: int
-    num_parents: int
+    draft_bytes: int
     id_bytes: int
     checksum: int
     more_follows: bool
@@ -179,7 +181,7 @@ class FrameHeader:
     def body_bytes(self) -> int:
         """Bytes that follow the header."""
         ids = self.num_tokens * self.id_bytes
-        return self.num_rows * ROW_BYTES + ids + self.num_parents + self.payload_bytes
+        return self.num_rows * ROW_BYTES + ids + self.draft_bytes + self.payload_bytes
 
 
 def check(frame: Frame) -> None:
@@ -213,11 +215,11 @@ def encode(
         LocalProtocolError: The frame does not hold together.
     """
     check(frame)
-    table, parents = pack_rows(frame.rows)
+    table, drafts = pack_rows(frame.rows)
     id_bytes = id_bytes_of(frame.ids)
-    front = table + pack_ids(frame.ids, id_bytes) + parents
+    front = table + pack_ids(frame.ids, id_bytes) + drafts
     sizes = (
-        len(frame.rows), len(frame.ids), frame.width, len(frame.payload), len(parents), id_bytes
+        len(frame.rows), len(frame.ids), frame.width, len(frame.payload), len(drafts), id_bytes
     )  # fmt: skip
     fields = _pack_fields(protocol, frame.kind, frame.dtype, frame.codec, sizes)
     checksum = xxhash.xxh3_64(fields + front)
@@ -238,7 +240,7 @@ def read_header(data: bytes, limits: FrameLimits, protocol: int = GREETING_PROTO
         FrameCorrupt: Not a frame, another version, or more than the limits allow.
     """
     (
-        magic, version, kind, dtype, codec, rows, tokens, width, payload, parents, id_bytes,
+        magic, version, kind, dtype, codec, rows, tokens, width, payload, drafts, id_bytes,
         checksum, more_follows,
     ) = _HEADER.unpack(data)  # fmt: skip
     if magic != MAGIC:
@@ -253,11 +255,11 @@ def read_header(data: bytes, limits: FrameLimits, protocol: int = GREETING_PROTO
         raise FrameCorrupt(f"The peer sent a frame with an unknown field: {error}.") from error
     if rows > limits.max_rows or tokens > limits.max_tokens:
         raise FrameCorrupt(f"The peer sent a frame of {rows} rows and {tokens} tokens: too large.")
-    if payload > limits.max_payload_bytes:
-        raise FrameCorrupt(f"The peer sent a frame of {payload} bytes: too large.")
-    if parents > tokens or id_bytes not in ID_BYTES:
-        raise FrameCorrupt("The peer sent a frame whose ids and drafts do not fit its shape.")
-    if kind not in ROW_KINDS and (rows or tokens or width):
+    if payload + drafts > limits.max_payload_bytes:
+        raise FrameCorrupt(f"The peer sent a frame of {payload + drafts} bytes: too large.")
+    if id_bytes not in ID_BYTES:
+        raise FrameCorrupt("The peer sent a frame whose ids do not fit its shape.")
+    if kind not in ROW_KINDS and (rows or tokens or width or drafts):
         raise FrameCorrupt("The peer sent a message frame with rows in it.")
     raw_bytes = tokens * width * ELEMENT_BYTES[dtype]
     if raw_bytes > limits.max_payload_bytes or (codec and is_too_dense(raw_bytes, payload)):
@@ -269,7 +271,7 @@ def read_header(data: bytes, limits: FrameLimits, protocol: int = GREETING_PROTO
     if not fits:
         raise FrameCorrupt("The peer sent a frame whose payload does not fit its shape.")
     return FrameHeader(
-        protocol, kind, dtype, codec, rows, tokens, width, payload, parents, id_bytes, checksum,
+        protocol, kind, dtype, codec, rows, tokens, width, payload, drafts, id_bytes, checksum,
         more_follows,
     )  # fmt: skip
 
@@ -282,7 +284,7 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
     """
     sizes = (
         header.num_rows, header.num_tokens, header.width, header.payload_bytes,
-        header.num_parents, header.id_bytes,
+        header.draft_bytes, header.id_bytes,
     )  # fmt: skip
     fields = _pack_fields(header.protocol, header.kind, header.dtype, header.codec, sizes)
     checksum = xxhash.xxh3_64(fields)
@@ -290,12 +292,12 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
     if len(body) != header.body_bytes or checksum.intdigest() != header.checksum:
         raise FrameCorrupt("The peer sent a frame whose checksum does not match.")
     ids_at = header.num_rows * ROW_BYTES
-    parents_at = ids_at + header.num_tokens * header.id_bytes
-    payload_at = parents_at + header.num_parents
-    rows = unpack_rows(body[:ids_at], body[parents_at:payload_at])
+    drafts_at = ids_at + header.num_tokens * header.id_bytes
+    payload_at = drafts_at + header.draft_bytes
+    rows = unpack_rows(body[:ids_at], body[drafts_at:payload_at])
     if sum(row.count for row in rows) != header.num_tokens:
         raise FrameCorrupt("The peer sent a frame whose rows do not add up to its tokens.")
-    ids = unpack_ids(body[ids_at:parents_at], header.id_bytes)
+    ids = unpack_ids(body[ids_at:drafts_at], header.id_bytes)
     payload = memoryview(body)[payload_at:]
     return Frame(header.kind, payload, rows, ids, header.dtype, header.width, header.codec)
 

@@ -102,6 +102,8 @@ class SequenceMessage(Message):
     """Room to reserve: prompt and answer."""
     draft_tokens: int = Field(default=0, ge=0, le=MAX_DRAFTED)
     """Besides, for the largest draft that will come."""
+    draft_sha256: str = Field(default="", max_length=64)
+    """In DISCO: of the weights of the draft that its chains are drawn from."""
     prompt_tokens: int = Field(ge=1, lt=1 << 31)
     sampling: SamplingMessage
     kv_offload: float = Field(default=0.0, ge=0, le=1)
@@ -149,6 +151,9 @@ class OpenReply(Message):
     """Sessions vanish when no KEEP arrives for this long."""
     reused_tokens: tuple[_Position, ...] = Field(default=(), max_length=4096)
     """Per sequence, how many of its first tokens need not be sent."""
+    no_replica: str = Field(default="", max_length=512)
+    """From the last stage, in DISCO: why it cannot hold the draft, so that what it refuses is answered
+    as in DSSD."""
 
 
 class Sessions(Message):
@@ -218,6 +223,13 @@ class StatsReply(Message):
     """Memory that outputs take which are kept for a replay."""
     replayed_tokens: int = 0
     """Tokens whose outputs were sent again, because a later stage was lost."""
+    replica_rounds: int = 0
+    """Refused tokens, in DISCO, for which the replica of the draft was asked."""
+    replica_disagreements: int = 0
+    """Of them those that the client had drawn from something else."""
+    replica_max_difference: float = 0.0
+    """Between the probabilities that a client and the replica gave a refused token."""
+    replica_s: float = 0.0
     links: dict[_PeerText, LinkFacts] = Field(default_factory=dict, max_length=MAX_STATS_LINKS)
     """How hidden states travel, per receiving peer."""
 

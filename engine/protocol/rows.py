@@ -2,19 +2,23 @@
 
 ```
 row, 24 bytes, little endian
-  Q session | I position | I count | H attempt | H flags | B drafted | B accepted | 2s reserved
+  Q session | I position | I count | H attempt | H flags | B drafted | B accepted | B mode | B reserved
 ```
 `position` is the place of the row's first token in its sequence; `count` how many tokens it has.
 The last `drafted` of them are a draft's: a token tree that hangs from the token before them. A row that
 is all draft goes on from the end of the chain that the row before it drafted, before anybody knows what
 becomes of that. In the frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
 that are no chains, a byte each: 0 for the token before the draft, n for the n-th of the draft.
+
+Then, float16, the weights of rows whose `mode` is one of [DC]'s: in DSSD and DISCO one for each
+drafted token, in DSD a whole distribution for each, and one where an answer refuses a token without
+picking another. How many tokens the model has is what divides the bytes of all distributions evenly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import STRICT, IntFlag
 from typing import Final
 
@@ -22,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.core.errors import FrameCorrupt
+from engine.core.generation import DraftMode
 from engine.core.ids import SessionId
 
 DECODE_TOKENS = 16
@@ -41,12 +46,18 @@ _ROW_DTYPE = np.dtype(
         ("flags", "<u2"),
         ("drafted", "u1"),
         ("accepted", "u1"),
-        ("reserved", "<u2"),
+        ("mode", "u1"),
+        ("reserved", "u1"),
     ]
 )
 ROW_BYTES = _ROW_DTYPE.itemsize
 _TREE = 1 << 15
 """Flag on the wire: the row's draft is no chain, and its parents follow."""
+WEIGHT_BYTES: Final = 2
+_MODES: Final = (DraftMode.SHARED, DraftMode.DSD, DraftMode.DSSD, DraftMode.DISCO)
+"""By their number on the wire."""
+_NUMBERS: Final = {mode: number for number, mode in enumerate(_MODES)}
+_ONE_WEIGHT_A_TOKEN: Final = (DraftMode.DSSD, DraftMode.DISCO)
 
 
 class RowFlags(IntFlag, boundary=STRICT):
@@ -62,6 +73,9 @@ class RowFlags(IntFlag, boundary=STRICT):
     OPEN = 8
     """The client leads: what follows the row goes to it alone, and it sends the next row. In TOKENS:
     so it is now."""
+    REFUSED = 16
+    """In TOKENS: after what is accepted of its draft the client draws the next token, from the
+    distribution that comes with the row; the id is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,11 @@ class Row:
     """In STEP: how the draft before this row ended, in TOKENS: how this one does: the last token of
     it that the target agrees with, counted from 1; 0: none. In a row that goes on: how many of the
     drafts before it may still be refused; those before them are the sequence's own as a whole."""
+    mode: DraftMode = DraftMode.SHARED
+    """How the draft is, or was, verified."""
+    weights: bytes = field(default=b"", repr=False)
+    """Float16: of the draft's tokens by what they were drawn from, [N], in DSD all of it, [N, V]; in a
+    refusal the target's, [V]."""
 
     @property
     def committed(self) -> int:
@@ -113,7 +132,7 @@ def path_to(parents: Sequence[int], accepted: int) -> tuple[int, ...]:
 
 
 def pack_rows(rows: Sequence[Row]) -> tuple[bytes, bytes]:
-    """The rows' table, and the parents of their drafts."""
+    """The rows' table, and the parents and weights of their drafts."""
     table = np.zeros(len(rows), _ROW_DTYPE)
     parents = bytearray()
     for index, row in enumerate(rows):
@@ -122,37 +141,63 @@ def pack_rows(rows: Sequence[Row]) -> tuple[bytes, bytes]:
             flags |= _TREE
             parents += bytes(parent + 1 for parent in row.parents)
         table[index] = (
-            row.session, row.position, row.count, row.attempt, flags, drafted, row.accepted, 0
+            row.session, row.position, row.count, row.attempt, flags, drafted, row.accepted,
+            _NUMBERS[row.mode], 0,
         )  # fmt: skip
-    return table.tobytes(), bytes(parents)
+    return table.tobytes(), b"".join((parents, *(row.weights for row in rows)))
 
 
-def unpack_rows(table: bytes, packed_parents: bytes) -> tuple[Row, ...]:
+def unpack_rows(table: bytes, drafts: bytes) -> tuple[Row, ...]:
     """What `pack_rows` packed.
 
     Raises:
-        FrameCorrupt: Flags are unknown, a row has no token, or sizes do not fit. That parents make
-            a tree is for the receiver to check.
+        FrameCorrupt: Flags or modes are unknown, a row has no token, or sizes do not fit.
+            That parents make a tree, and weights are some, is for the receiver to check.
     """
     at, rows = 0, []
     for entry in np.frombuffer(table, _ROW_DTYPE).tolist():
-        session, position, count, attempt, number, drafted, accepted, _ = entry
+        session, position, count, attempt, number, drafted, accepted, mode, _ = entry
         if not count or drafted > count:
             raise FrameCorrupt("The peer sent a frame with an empty row, or less than its draft.")
         try:
             flags = RowFlags(number & ~_TREE)
         except ValueError as error:
             raise FrameCorrupt("The peer sent a frame with unknown row flags.") from error
+        if mode >= len(_MODES):
+            raise FrameCorrupt("The peer verifies drafts in a way that we do not know.")
         parents = _CHAIN[:drafted] if drafted else ()
         if number & _TREE:
-            parents = tuple(parent - 1 for parent in packed_parents[at : at + drafted])
+            parents = tuple(parent - 1 for parent in drafts[at : at + drafted])
             at += drafted
             if len(parents) < drafted or is_chain(parents):
                 raise FrameCorrupt("The peer sent a frame whose drafts do not fit their parents.")
-        rows.append(Row(SessionId(session), position, count, attempt, flags, parents, accepted))
-    if at != len(packed_parents):
-        raise FrameCorrupt("The peer sent a frame with parents of no draft.")
-    return tuple(rows)
+        row = Row(SessionId(session), position, count, attempt, flags, parents, accepted)
+        rows.append(row if mode == 0 else replace(row, mode=_MODES[mode]))
+    return _with_weights(rows, drafts[at:])
+
+
+def _with_weights(rows: Sequence[Row], packed: bytes) -> tuple[Row, ...]:
+    if not packed and all(row.mode is DraftMode.SHARED for row in rows):
+        return tuple(rows)
+    singles = [len(row.parents) if row.mode in _ONE_WEIGHT_A_TOKEN else 0 for row in rows]
+    wholes = [_num_distributions(row) for row in rows]
+    distributions, left = sum(wholes), len(packed) - WEIGHT_BYTES * sum(singles)
+    whole_bytes = left // max(1, distributions)
+    if left < 0 or left != distributions * whole_bytes or whole_bytes % WEIGHT_BYTES:
+        raise FrameCorrupt("The peer sent a frame with parents or weights of no draft.")
+    at, weighed = 0, []
+    for row, single, whole in zip(rows, singles, wholes, strict=True):
+        size = single * WEIGHT_BYTES + whole * whole_bytes
+        weighed.append(replace(row, weights=packed[at : at + size]) if size else row)
+        at += size
+    return tuple(weighed)
+
+
+def _num_distributions(row: Row) -> int:
+    """How many come with it in full."""
+    if RowFlags.REFUSED in row.flags:
+        return 1
+    return len(row.parents) if row.mode is DraftMode.DSD else 0
 
 
 _CHAIN = tuple(range(-1, MAX_DRAFTED - 1))

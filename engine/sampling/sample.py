@@ -7,12 +7,13 @@ on that row alone, never on its neighbours in the batch.
 
 Where a draft hangs from a row's last token, its tokens are accepted as long as they are what would
 have been picked there anyway, with the noise of their positions and the penalties of their path: so
-what comes out is what plain decoding gives, whatever was drafted.
+what comes out is what plain decoding gives, whatever was drafted. In [DC]'s modes a chain is judged
+by probabilities instead (`engine.sampling.rejection`): what comes out has the same distribution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,11 +22,22 @@ import torch
 from torch import Tensor
 
 from engine.core.errors import ModelError
-from engine.core.generation import FinishReason, TokenLogprobs
+from engine.core.generation import DraftMode, FinishReason, TokenLogprobs
 from engine.core.sampling_params import SamplingParams
 from engine.sampling.noise import gumbel_noise
+from engine.sampling.rejection import (
+    Draws,
+    Probabilities,
+    TwoBytes,
+    normalised,
+    residual,
+    rounded_up,
+)
 
 Scores = npt.NDArray[np.float32]
+AskReplica = Callable[[Sequence[int], int, float], TwoBytes | None]
+"""(accepted tokens, the refused one, its weight as sent) to the draft's weights there, [V]; None: there
+is no replica, or it is another draft."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,12 @@ class SampleRequest:
     """[N], a draft's tokens."""
     parents: tuple[int, ...] = ()
     """[N], for each of them which one it follows; -1: the last token before `position`."""
+    mode: DraftMode = DraftMode.SHARED
+    """How they are verified; but for the first mode a chain, without log-probabilities."""
+    weights: TwoBytes = field(default_factory=lambda: np.empty(0, np.float16))
+    """What they were drawn by: [N], in DSD all of it, [N, V]."""
+    ask_replica: AskReplica = lambda path, refused, weight: None
+    """In DISCO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +74,9 @@ class Picked:
     """The last accepted one of the draft's tokens, counted from 1; 0: none is."""
     path_logprobs: tuple[TokenLogprobs, ...] = ()
     """Of the accepted ones, if asked for."""
+    refusal: TwoBytes | None = None
+    """The target's weights, [V], by which the client draws the next token: in DSSD, and in DISCO
+    without a replica. The id is none then."""
 
 
 def sample(logits: Tensor, requests: Sequence[SampleRequest]) -> list[Picked]:
@@ -78,7 +99,11 @@ def sample(logits: Tensor, requests: Sequence[SampleRequest]) -> list[Picked]:
     picked, at = [], 0
     for request in requests:
         end = at + 1 + len(request.parents)
-        picked.append(_follow(logits[at:end], greedy_ids[at:end], request))
+        # At temperature 0 the rules are the same: a token stays if it is the likeliest.
+        if request.mode is not DraftMode.SHARED and request.parents and request.params.temperature:
+            picked.append(_judge(logits[at:end], request))
+        else:
+            picked.append(_follow(logits[at:end], greedy_ids[at:end], request))
         at = end
     return picked
 
@@ -105,6 +130,46 @@ def _follow(logits: Tensor, greedy_ids: Sequence[int], request: SampleRequest) -
         path.append(token.id)
         if token.logprobs is not None:
             path_logprobs.append(token.logprobs)
+
+
+def _judge(logits: Tensor, request: SampleRequest) -> Picked:
+    """Go along a drafted chain while its tokens stay, by probabilities."""
+    params = replace(request.params, logprobs=None)
+    draws = Draws(params.seed, params.choice)
+    drafted: list[int] = request.drafted.tolist()
+    for place, id_ in enumerate(drafted):
+        at = _after(request, drafted[:place])
+        p, sent = _target(logits[place], at)
+        q = request.weights[place]  # [V] in DSD
+        weight = float(q[id_]) if request.mode is DraftMode.DSD else float(q)
+        if draws.accepts(float(p[id_]), weight, at.position):
+            finish = _finish(params, id_, at.position, request.last_position)
+            if finish is None:
+                continue
+            return Picked(id_, finish=finish, accepted=place)
+        if request.mode is DraftMode.DISCO:
+            replica = request.ask_replica(drafted[:place], id_, weight)
+            if replica is None:
+                return _judge(logits, replace(request, mode=DraftMode.DSSD))
+            q = replica
+        if request.mode is DraftMode.DSSD:  # whether it is a stop token, the client sees
+            is_last = at.position >= request.last_position
+            finish = FinishReason.LENGTH if is_last else None
+            return Picked(0, finish=finish, accepted=place, refusal=sent)
+        token = draws.another(residual(p, q), at.position)
+        finish = _finish(params, token, at.position, request.last_position)
+        return Picked(token, finish=finish, accepted=place)
+    at = replace(_after(request, drafted), params=params)
+    token = _pick(logits[len(drafted)].float().cpu().numpy(), at).id
+    finish = _finish(params, token, at.position, request.last_position)
+    return Picked(token, finish=finish, accepted=len(drafted))
+
+
+def _target(row: Tensor, at: SampleRequest) -> tuple[Probabilities, TwoBytes]:
+    """The target's distribution, [V], and what of it travels; in DSSD it is that for both sides."""
+    p = probabilities(row.float().cpu().numpy(), at)
+    sent = rounded_up(p)
+    return (normalised(sent) if at.mode is DraftMode.DSSD else p), sent
 
 
 def _after(request: SampleRequest, path: Sequence[int]) -> SampleRequest:
@@ -189,6 +254,17 @@ def restrict(scores: Scores, params: SamplingParams) -> Scores:
     if params.min_p > 0:
         scores = np.where(scores >= np.float32(np.log(params.min_p)), scores, -np.inf)
     return scores
+
+
+def probabilities(raw: Scores, request: SampleRequest) -> Probabilities:
+    """What logits [V] mean under a request's parameters, [V]; its temperature is above 0.
+
+    The target's p as well as a draft's q: penalties, temperature and filters are part of both.
+    """
+    scores = restrict(penalise(raw, request), request.params).astype(np.float64)
+    weights = np.exp(scores - scores.max())
+    distribution: Probabilities = weights / weights.sum()
+    return distribution
 
 
 def _logprobs(raw: Scores, token: int, num_top: int) -> TokenLogprobs:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from engine.core.errors import RemoteProtocolError
+from engine.core.generation import DraftMode
 from engine.core.ids import PeerId
 from engine.protocol.frames import LOSSY_CODECS, Frame
-from engine.protocol.rows import Row, RowFlags
+from engine.protocol.rows import WEIGHT_BYTES, Row, RowFlags, is_chain
+from engine.sampling.rejection import check_weights, read_weights
 from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder
 from engine.speculation.tree import TokenTree, check_tree
+
+MAX_WHOLE = 16
+"""Tokens of a draft that comes with its distributions in full; [DC] goes up to 8."""
 
 
 class RowsMissing(RemoteProtocolError):
@@ -94,3 +101,26 @@ def _check_draft(
         )
     if row.is_prefill or (waiting_tokens and not row.goes_on):
         raise RemoteProtocolError("A draft came before the tokens that it follows were computed.")
+    if row.mode is not DraftMode.SHARED:
+        _check_probabilities(row, tree.ids, order.spec.vocab_size)
+
+
+def _check_probabilities(row: Row, ids: Sequence[int], vocab_size: int) -> None:
+    if row.goes_on or not is_chain(row.parents) or RowFlags.OPEN not in row.flags:
+        raise RemoteProtocolError(
+            "Drafts are verified by probabilities only if they are chains of their own and their "
+            "client leads."
+        )
+    is_whole = row.mode is DraftMode.DSD
+    if is_whole and len(ids) > MAX_WHOLE:
+        raise RemoteProtocolError(
+            f"A draft has {len(ids)} tokens with all their probabilities, but at most {MAX_WHOLE} "
+            "are taken; send a shorter one."
+        )
+    if len(row.weights) != len(ids) * WEIGHT_BYTES * (vocab_size if is_whole else 1):
+        raise RemoteProtocolError("A draft's probabilities are not as many as its tokens need.")
+    weights = read_weights(row.weights)
+    drafted = weights
+    if is_whole:
+        drafted = weights.reshape(len(ids), vocab_size)[np.arange(len(ids)), list(ids)]
+    check_weights(weights, drafted)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.core.generation import FinishReason, Sampled, TokenLogprobs
+from engine.core.generation import DraftMode, FinishReason, Sampled, TokenLogprobs
 from engine.core.ids import PeerId
 from engine.protocol.frames import Codec, Frame, Kind
 from engine.protocol.rows import DECODE_TOKENS, Row, RowFlags, path_to
@@ -140,12 +140,22 @@ def token_frames(
         flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]
         is_open = RowFlags.OPEN if session.client_leads else asking.flags & RowFlags.OPEN
         session.client_leads = False
+        mode = asking.mode
+        if token.refusal:
+            flags, mode = flags | RowFlags.REFUSED, DraftMode.DSSD
         answer = Row(
-            session.id, position, 1, session.attempt, flags | is_open, accepted=token.accepted
+            session.id,
+            position,
+            1,
+            session.attempt,
+            flags | is_open,
+            accepted=token.accepted,
+            mode=mode,
+            weights=token.refusal,
         )
         clients[session.owner].append((answer, token))
         if token.finish is None and not is_open and not session.is_mute:
-            step = replace(answer, flags=RowFlags.SAMPLE)
+            step = replace(answer, flags=RowFlags.SAMPLE, mode=DraftMode.SHARED)
             ring[session.next_peer].append((step, token.id))
     for peer, steps in ring.items():
         yield peer, _ids_frame(Kind.STEP, steps)

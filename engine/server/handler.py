@@ -193,7 +193,10 @@ class StageHandler:
             for other in others:
                 self._supersede(other, request, peer)
             reply = OpenReply(
-                request=request.request, lease_s=self._config.lease_s, reused_tokens=reused_tokens
+                request=request.request,
+                lease_s=self._config.lease_s,
+                reused_tokens=reused_tokens,
+                no_replica=serving.why_no_replica(request),
             )
         except EngineError as error:
             reply = OpenReply(request=request.request, refused=str(error), code=error.code)
@@ -289,6 +292,10 @@ class StageHandler:
             encode_s=self.pace.encode_s + self._links.neighbours.codec_s(),
             wait_s=self.pace.wait_s,
             local_s=self.pace.local_s,
+            replica_rounds=self.pace.replica.rounds,
+            replica_disagreements=self.pace.replica.disagreements,
+            replica_max_difference=self.pace.replica.max_difference,
+            replica_s=self.pace.replica.seconds,
             kept_bytes=sum(serving.kept.num_bytes for serving in self._servings),
             replayed_tokens=self.pace.replayed_tokens,
             sent_bytes={

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from engine.core.generation import ReplicaUse
 from engine.server.scheduler import Work
 
 _FORGET = 0.98
@@ -83,6 +84,7 @@ class Pace:
     encode_s: float = 0.0
     wait_s: float = 0.0
     local_s: float = 0.0
+    replica: ReplicaUse = field(default_factory=ReplicaUse)
 
     def record(
         self,

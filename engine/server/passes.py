@@ -273,6 +273,7 @@ class Passes:
             if self._session(work) is not None and not work.row.goes_on:
                 self._let_go(work.row.session, work.row.position + work.row.committed)
         self._emit(batch, result)
+        self._pace.replica += result.replica
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)
         self._note_prefill(batch, now_s, result.compute_s)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from engine.core.generation import DraftMode
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Span
 from engine.protocol.frames import ELEMENT_BYTES, Dtype
@@ -62,7 +63,9 @@ class Work:
     def split(self, count: int) -> tuple[Work, Work]:
         """Cut after `count` committed tokens; only the last part keeps the marks and the draft."""
         row = self.row
-        head = replace(row, count=count, flags=RowFlags.NONE, parents=())
+        head = replace(
+            row, count=count, flags=RowFlags.NONE, parents=(), mode=DraftMode.SHARED, weights=b""
+        )
         tail = replace(row, position=row.position + count, count=row.count - count, accepted=0)
         before, after = _cut(self.hidden, count * self.width * ELEMENT_BYTES[self.dtype])
         return (

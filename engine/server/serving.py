@@ -11,6 +11,7 @@ from engine.config import StageConfig
 from engine.core.clock import Clock
 from engine.core.ids import PeerId
 from engine.protocol.frames import ELEMENT_BYTES, Frame
+from engine.protocol.messages import OpenRequest
 from engine.protocol.rows import DECODE_TOKENS, MAX_DRAFTED, Row
 from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace, PassCost
@@ -40,6 +41,15 @@ class Serving:
     """Takes no new sessions."""
     empty: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while it has no sessions."""
+
+    def why_no_replica(self, request: OpenRequest) -> str:
+        """Why DISCO's refusals will be answered as in DSSD, as a sentence; empty: they need not."""
+        drafts = {sequence.draft_sha256 for sequence in request.sequences} - {""}
+        if not drafts or self.table.place(request.route()) < len(request.hops) - 1:
+            return ""
+        if self.order.replica is None:
+            return "The last stage holds no replicas of drafts."
+        return next(filter(None, map(self.order.replica.refusal, drafts)), "")
 
     @classmethod
     def build(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from engine.config import StageEmulation
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
-from engine.core.generation import Sampled
+from engine.core.generation import DraftMode, ReplicaUse, Sampled
 from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype, KvRoom
 from engine.core.model_spec import ModelSpec
@@ -30,9 +31,12 @@ from engine.models.families import read_config
 from engine.models.heads import Ends
 from engine.models.tree_shape import Gap
 from engine.protocol.rows import Row, RowFlags, is_chain
+from engine.sampling.rejection import read_weights
 from engine.sampling.sample import SampleRequest, sample
 from engine.server.drafts import PendingDraft
 from engine.server.emulation import EmulatedBlocks, EmulatedEnds
+from engine.server.replica import Replica
+from engine.server.replica_order import ReplicaOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class _Session:
     sampling: SamplingParams
     ids: npt.NDArray[np.int32] = field(repr=False)
     """[room]: ids of the tokens in the cache, which the penalties need."""
+    draft_sha256: str = ""
+    """The draft that its chains are drawn from, in DISCO."""
     reach: int = 0
     """A row may begin up to here, whatever becomes of a chain that was drafted."""
     tree: PendingDraft | None = None
@@ -103,6 +109,7 @@ class Stage:
             alone keeps count.
         progress: Told (blocks loaded, blocks in all).
         emulate: Wait instead of computing, as if the blocks were those of a large model.
+        replica: The draft that DISCO may need here; None: there is none.
 
     Raises:
         ModelError: The model's family or a feature of it is not supported, or its files are not
@@ -121,6 +128,7 @@ class Stage:
         kv_budget_bytes: int = 1 << 30,
         progress: Callable[[int, int], None],
         emulate: StageEmulation | None = None,
+        replica: ReplicaOrder | None = None,
     ) -> None:
         self._spec = spec
         self._span = span
@@ -161,11 +169,16 @@ class Stage:
         self._sessions: dict[SessionId, _Session] = {}
         self._untidy: list[_Session] = []
         """Those that have scattered tokens, perhaps."""
+        self._replica = None if replica is None else Replica(replica, directory, spec)
 
     @property
     def kv_bytes(self) -> KvRoom:
         """Memory that the open sessions' KV caches take, in bytes."""
         return self._pool.num_bytes
+
+    def take_replica_use(self) -> ReplicaUse:
+        """What was done with the draft's replica since the last time."""
+        return ReplicaUse() if self._replica is None else self._replica.take_use()
 
     def open(
         self,
@@ -177,6 +190,7 @@ class Stage:
         *,
         kv_offload: float = 0.0,
         draft_tokens: int = 0,
+        draft_sha256: str = "",
     ) -> None:
         """Reserve room for a sequence; one that is already open under this id is replaced.
 
@@ -188,6 +202,7 @@ class Stage:
             sampling: How the last stage picks its tokens.
             kv_offload: α, the share of the room that lies in RAM: the oldest positions.
             draft_tokens: Room for the largest draft, besides.
+            draft_sha256: Names the draft that its chains are drawn from, in DISCO.
 
         Raises:
             RemoteProtocolError: The span is not ours.
@@ -211,6 +226,7 @@ class Stage:
             prompt_tokens,
             sampling,
             np.zeros(capacity_tokens + draft_tokens, np.int32),
+            draft_sha256,
         )
 
     def copy_prefix(self, session: SessionId, source: SessionId, tokens: int) -> None:
@@ -247,6 +263,8 @@ class Stage:
             raise LocalProtocolError("A sequence that was to be kept is not there any more.")
         ended.cache = self._pool.keep_prefix(ended.cache, tokens)
         ended.ids = ended.ids[:tokens].copy()
+        if self._replica is not None:
+            self._replica.close(session)
 
     def close(self, session: SessionId) -> None:
         """Give a session's room back at once; unknown ones are fine."""
@@ -254,6 +272,8 @@ class Stage:
         closed = self._sessions.pop(session, None)
         if closed is not None:
             self._pool.release(closed.cache)
+            if self._replica is not None:
+                self._replica.close(session)
 
     def tidy(self) -> None:
         """Do what the last pass need not wait for; the next one does it first if nobody has."""
@@ -396,18 +416,18 @@ class Stage:
                 token.finish,
                 token.accepted + rows[i].goes_on,
                 token.path_logprobs,
+                b"" if token.refusal is None else token.refusal.tobytes(),
             )
             for i, token in zip(chosen, sample(logits, requests), strict=True)
         )
 
-    @staticmethod
-    def _request(session: _Session, row: Row) -> SampleRequest:
+    def _request(self, session: _Session, row: Row) -> SampleRequest:
         # The first token of a row that is all draft was the target's own if any of it counts.
         length, prompt = row.position + max(1, row.committed), session.prompt_tokens
         parents = row.parents[: row.position + row.count - length]
         # The token at the end of the room is given, but not computed any more.
         last_position = min(prompt + session.sampling.max_new_tokens - 1, session.capacity_tokens)
-        return SampleRequest(
+        request = SampleRequest(
             session.sampling,
             length,
             session.ids[: min(prompt, length)],
@@ -416,3 +436,25 @@ class Stage:
             session.ids[length : length + len(parents)],
             parents,
         )
+        if row.mode is DraftMode.SHARED:
+            return request
+        weights = read_weights(row.weights)  # [N], or [N, V]
+        if row.mode is DraftMode.DSD:
+            weights = weights.reshape(len(row.parents), -1)
+        request = replace(request, mode=row.mode, weights=weights)
+        replica = self._replica
+        if (
+            row.mode is DraftMode.DISCO
+            and replica is not None
+            and replica.holds(session.draft_sha256)
+        ):
+            ask = partial(
+                replica.weights_after,
+                row.session,
+                session.ids[:length].tolist(),
+                session.sampling,
+                prompt,
+                len(session.ids),
+            )
+            request = replace(request, ask_replica=ask)
+        return request

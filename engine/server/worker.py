@@ -6,6 +6,7 @@ It dies with the agent: by the kernel's parent-death signal, and when the socket
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ import torch
 
 from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed
-from engine.core.generation import TokenLogprobs
+from engine.core.generation import DraftMode, TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
@@ -27,6 +28,7 @@ from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Dtype
 from engine.protocol.rows import Row, RowFlags
 from engine.server.link import Message, SharedRegions, WorkerSocket
+from engine.server.replica_order import ReplicaOrder
 from engine.server.stage import Stage
 
 TORCH_DTYPES = {
@@ -124,6 +126,7 @@ class Worker:
             kv_dtype=message["kv_dtype"],
             kv_budget_bytes=message["kv_budget_bytes"],
             emulate=None if emulate is None or emulate.computes else emulate,
+            replica=ReplicaOrder.of(message["replica"]) if message["replica"] else None,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
             ),
@@ -143,6 +146,7 @@ class Worker:
                 SamplingParams(**sampling),
                 kv_offload=sequence["kv_offload"],
                 draft_tokens=sequence["draft_tokens"],
+                draft_sha256=sequence["draft_sha256"],
             )
 
     def _copy(self, message: Message) -> None:
@@ -154,8 +158,18 @@ class Worker:
         started_s, started_cpu_s = time.perf_counter(), time.process_time()
         slot = message["slot"]
         rows = [
-            Row(SessionId(session), position, count, 0, RowFlags(flags), tuple(parents), accepted)
-            for session, position, count, flags, parents, accepted in message["rows"]
+            Row(
+                SessionId(session),
+                position,
+                count,
+                0,
+                RowFlags(flags),
+                tuple(parents),
+                accepted,
+                DraftMode(mode),
+                weights,
+            )
+            for session, position, count, flags, parents, accepted, mode, weights in message["rows"]
         ]
         ids = np.frombuffer(message["ids"], np.int32)
         hidden = None
@@ -185,9 +199,11 @@ class Worker:
                 None if sampled.logprobs is None else _packed(sampled.logprobs),
                 sampled.accepted,
                 [_packed(logprobs) for logprobs in sampled.path_logprobs],
+                sampled.refusal,
             )
             for sampled in output.sampled
         ]
+        answer["replica"] = dataclasses.astuple(self._loaded().take_replica_use())
         answer["compute_s"] = time.perf_counter() - started_s
         answer["cpu_s"] = time.process_time() - started_cpu_s  # of all threads
         self._socket.send(answer)

@@ -22,7 +22,7 @@ import psutil
 
 from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed, error_class
-from engine.core.generation import FinishReason, Sampled, TokenLogprobs
+from engine.core.generation import FinishReason, ReplicaUse, Sampled, TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype
 from engine.core.model_spec import ModelSpec
@@ -32,6 +32,7 @@ from engine.protocol.frames import Dtype
 from engine.protocol.messages import SequenceMessage
 from engine.protocol.rows import Row
 from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
+from engine.server.replica_order import ReplicaOrder
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +62,8 @@ class LoadOrder:
     kv_budget_bytes: int = 1 << 30
     """Where the blocks compute."""
     emulate: StageEmulation | None = None
+    replica: ReplicaOrder | None = None
+    """The draft to hold where this is the last stage and somebody asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class ForwardResult:
     compute_s: float
     cpu_s: float
     """Processor time of all the worker's threads."""
+    replica: ReplicaUse
 
 
 _Answer = TypeVar("_Answer")
@@ -173,6 +177,7 @@ class WorkerProcess:
                     "kv_dtype": order.kv_dtype,
                     "kv_budget_bytes": order.kv_budget_bytes,
                     "emulate": order.emulate.model_dump() if order.emulate else None,
+                    "replica": order.replica.described() if order.replica else None,
                 },
                 lambda answer: None,
             )
@@ -258,6 +263,8 @@ class WorkerProcess:
                         int(row.flags),
                         row.parents,
                         row.accepted,
+                        row.mode.value,
+                        row.weights,
                     )
                     for row in rows
                 ],
@@ -291,6 +298,7 @@ class WorkerProcess:
             tuple(_sampled(entry) for entry in answer["sampled"]),
             answer["compute_s"],
             answer["cpu_s"],
+            ReplicaUse(*answer["replica"]),
         )
 
     def _ask(self, message: Message, read: Callable[[Message], _Answer]) -> asyncio.Future[_Answer]:
@@ -342,7 +350,7 @@ def worker_pids() -> tuple[int, ...]:
 
 
 def _sampled(entry: Any) -> Sampled:
-    session, token_id, finish, logprobs, accepted, path_logprobs = entry
+    session, token_id, finish, logprobs, accepted, path_logprobs, refusal = entry
     return Sampled(
         SessionId(session),
         token_id,
@@ -350,6 +358,7 @@ def _sampled(entry: Any) -> Sampled:
         None if finish is None else FinishReason(finish),
         accepted,
         tuple(map(_logprobs, path_logprobs)),
+        refusal,
     )
 
 

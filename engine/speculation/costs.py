@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from engine.speculation.message_sizes import Mode, down_bytes, up_bytes
+from engine.core.generation import DraftMode
+from engine.speculation.message_sizes import down_bytes, up_bytes
 from engine.speculation.pipelining import answer_s
 
 
@@ -27,7 +28,7 @@ class Option:
     """N, drafted tokens in a row."""
     width: int = 1
     """Alternatives at each place; 1: a chain."""
-    mode: Mode = Mode.SHARED
+    mode: DraftMode = DraftMode.SHARED
     prune_threshold: float = 0.0
     """τ of the first stage; 0: nothing is pruned."""
     surviving: float = 1.0
@@ -39,10 +40,10 @@ class Option:
 
     def __post_init__(self) -> None:
         chain = self.width == 1 and self.prune_threshold == 0 and self.source is Source.MODEL
-        if self.mode is not Mode.SHARED and not chain:
+        if self.mode is not DraftMode.SHARED and not chain:
             raise ValueError(f"{self.mode} is exact for unpruned chains of a model alone")
         if self.ahead > 1 and (
-            self.width > 1 or self.prune_threshold or self.mode is not Mode.SHARED
+            self.width > 1 or self.prune_threshold or self.mode is not DraftMode.SHARED
         ):
             raise ValueError("only unpruned chains with shared noise can be pipelined")
 
@@ -136,7 +137,7 @@ class Costs:
         refused = 1 - all_accepted
         down = all_accepted * down_bytes(option.mode, self.vocab_size, rejected=False)
         down += refused * down_bytes(option.mode, self.vocab_size, rejected=True)
-        replica_s = refused * self.replica_s if option.mode is Mode.DISCO else 0.0
+        replica_s = refused * self.replica_s if option.mode is DraftMode.DISCO else 0.0
         return (
             self.client_rtt_s
             + replica_s

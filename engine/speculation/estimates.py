@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from engine.core.generation import DraftMode
 from engine.speculation.costs import Costs, Option, Source
-from engine.speculation.message_sizes import Mode
 from engine.speculation.pipelining import answer_tokens
 
 _PRIOR: Final = {Source.LOOKUP: 0.3, Source.MODEL: 0.5}
@@ -92,7 +92,7 @@ class Acceptance:
             prior = (chain.right + _PRIOR_WEIGHT * prior) / (chain.made + _PRIOR_WEIGHT)
         if option.width > 1:
             return float(1 - (1 - prior) ** _TREE_GAIN)
-        if option.mode is not Mode.SHARED:
+        if option.mode is not DraftMode.SHARED:
             # Shared noise accepts o / (2 - o) at least where these accept o.
             return 2 * prior / (1 + prior)
         return prior
@@ -133,4 +133,4 @@ class Timing:
 
 
 def _key(option: Option) -> tuple[Source, bool, bool]:
-    return option.source, option.width == 1, option.mode is Mode.SHARED
+    return option.source, option.width == 1, option.mode is DraftMode.SHARED

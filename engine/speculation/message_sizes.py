@@ -5,41 +5,32 @@ Payloads alone; frames add their own. Hidden states between stages are no part o
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
+
+from engine.core.generation import DraftMode
 
 TOKEN_BYTES: Final = 4
 PROBABILITY_BYTES: Final = 2
 COUNT_BYTES: Final = 4
 
 
-class Mode(StrEnum):
-    """How drafted tokens are verified."""
-
-    SHARED = "shared"
-    """By shared noise: design and `engine.speculation.shared_noise`."""
-    DSD = "dsd"
-    DSSD = "dssd"
-    DISCO = "disco"
-
-
-def up_bytes(mode: Mode, num_tokens: int, vocab_size: int) -> int:
+def up_bytes(mode: DraftMode, num_tokens: int, vocab_size: int) -> int:
     """From the client with a chain of γ = `num_tokens` tokens."""
     match mode:
-        case Mode.SHARED:
+        case DraftMode.SHARED:
             return num_tokens * TOKEN_BYTES
-        case Mode.DSSD | Mode.DISCO:
+        case DraftMode.DSSD | DraftMode.DISCO:
             return num_tokens * (TOKEN_BYTES + PROBABILITY_BYTES)
-        case Mode.DSD:
+        case DraftMode.DSD:
             return num_tokens * (TOKEN_BYTES + vocab_size * PROBABILITY_BYTES)
 
 
-def down_bytes(mode: Mode, vocab_size: int, *, rejected: bool) -> int:
+def down_bytes(mode: DraftMode, vocab_size: int, *, rejected: bool) -> int:
     """To the client: how many were accepted, and the token that follows, or what it is drawn from.
 
     `rejected`: not all drafted tokens were accepted.
     """
-    if mode is Mode.DSSD and rejected:
+    if mode is DraftMode.DSSD and rejected:
         return COUNT_BYTES + vocab_size * PROBABILITY_BYTES
     return COUNT_BYTES + TOKEN_BYTES
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.core.errors import FrameCorrupt
+from engine.core.generation import DraftMode
 from engine.core.ids import SessionId
 from engine.protocol.frames import (
     ELEMENT_BYTES,
@@ -24,9 +25,10 @@ from engine.protocol.frames import (
     read_header,
     split_payload,
 )
-from engine.protocol.rows import ROW_BYTES, Row, RowFlags
+from engine.protocol.rows import ROW_BYTES, WEIGHT_BYTES, Row, RowFlags
 
 LIMITS = FrameLimits(max_rows=64, max_tokens=4096, max_payload_bytes=1 << 20)
+MODEL_TOKENS = 7
 RESERVED = {*range(33, 36)}
 """Header bytes that say nothing of the frame itself."""
 
@@ -42,14 +44,21 @@ def drafts(draw):
 @st.composite
 def some_rows(draw):
     parents = draw(drafts())
+    flags, mode = RowFlags(draw(st.integers(0, 31))), draw(st.sampled_from(DraftMode))
+    distributions = len(parents) if mode is DraftMode.DSD else 0
+    singles = len(parents) if mode in (DraftMode.DSSD, DraftMode.DISCO) else 0
+    if RowFlags.REFUSED in flags:
+        distributions = 1
     return Row(
         SessionId(draw(st.integers(0, 2**64 - 1))),
         draw(st.integers(0, 2**32 - 1)),
         len(parents) + draw(st.integers(1, 9)),
         draw(st.integers(0, 2**16 - 1)),
-        RowFlags(draw(st.integers(0, 15))),
+        flags,
         parents,
         draw(st.integers(0, 255)),
+        mode,
+        b"w" * WEIGHT_BYTES * (singles + distributions * MODEL_TOKENS),
     )
 
 

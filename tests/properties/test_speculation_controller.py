@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.core.generation import DraftMode
 from engine.planner.speculation import break_even_bytes_per_s
 from engine.speculation.controller import Controller, Reason
 from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.estimates import Acceptance, Timing
-from engine.speculation.message_sizes import Mode
 
 LEAST_SHARE = 0.97
 """Of plain decoding's speed, whatever happens."""
@@ -209,10 +209,10 @@ def test_it_turns_on_and_off_where_the_paper_says() -> None:
 
 
 def test_disco_is_chosen_below_its_bandwidth_and_dssd_above() -> None:
-    options = [Option(Source.MODEL, 4, mode=mode) for mode in (Mode.DISCO, Mode.DSSD)]
+    options = [Option(Source.MODEL, 4, mode=mode) for mode in (DraftMode.DISCO, DraftMode.DSSD)]
     costs = replace(COSTS, num_stages=1, rtt_s=0.0, vocab_size=50_272, replica_s=0.01)
     at_bytes_per_s = costs.vocab_size * 2 / costs.replica_s
-    for factor, expected in ((0.9, Mode.DISCO), (1.1, Mode.DSSD)):
+    for factor, expected in ((0.9, DraftMode.DISCO), (1.1, DraftMode.DSSD)):
         there = replace(costs, down_bytes_per_s=at_bytes_per_s * factor)
         best = min(options, key=lambda option: there.round_s(option, 0.3))
         assert best.mode is expected
@@ -236,7 +236,7 @@ def test_probabilities_are_for_unpruned_chains_of_a_model() -> None:
         {"source": Source.MODEL, "prune_threshold": 0.5},
     ):
         with pytest.raises(ValueError, match="unpruned chains"):
-            Option(num_tokens=4, mode=Mode.DISCO, **wrong)  # type: ignore[arg-type]
+            Option(num_tokens=4, mode=DraftMode.DISCO, **wrong)  # type: ignore[arg-type]
 
 
 def test_a_draft_with_nothing_to_say_leaves_the_round_to_another() -> None:

@@ -23,6 +23,7 @@ from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
 from engine.models.layout import read_spec
 from engine.protocol.frames import Dtype
 from engine.server.handler import StageHandler
+from engine.server.replica_order import ReplicaOrder
 from engine.server.worker_process import LoadOrder, WorkerProcess
 from engine.swarm.handshake import Membership
 from engine.swarm.links import Links
@@ -69,6 +70,8 @@ class LocalSwarm:
         """What all stages claim."""
         self.claims: dict[PeerId, float] = {}
         """Decode rates that single stages claim."""
+        self.replica: ReplicaOrder | None = None
+        """What stages that are added later may hold for DISCO."""
         self._directory = directory
         self._config = config
         self._client_config = client
@@ -118,6 +121,7 @@ class LocalSwarm:
             threads=1,
             region_bytes=1 << 20,
             emulate=emulate,
+            replica=self.replica,
         )
         worker = await WorkerProcess.start(
             order, on_progress=lambda done, total: None, on_open_failed=handler.open_failed

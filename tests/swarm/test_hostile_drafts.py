@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from engine.client.drafting import Drafting
+from engine.core.generation import DraftMode
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Frame, Kind
@@ -49,8 +50,19 @@ async def swarm(shared_swarm: LocalSwarm) -> AsyncIterator[LocalSwarm]:
 
 
 def drafted(position: int, ids: list[int], parents: tuple[int, ...], **fields: object) -> Frame:
-    row = Row(SESSION, position, len(ids), 0, RowFlags.SAMPLE | RowFlags.OPEN, parents, **fields)
+    flags = fields.pop("flags", RowFlags.SAMPLE | RowFlags.OPEN)
+    row = Row(SESSION, position, len(ids), 0, flags, parents, **fields)
     return Frame(Kind.STEP, b"", (row,), np.array(ids, np.int32))
+
+
+def weighted(*weights: float, mode: DraftMode = DraftMode.DISCO, **fields: object) -> Frame:
+    """A chain of two tokens and what its client says of their probabilities."""
+    packed = np.array(weights, "<f2").tobytes()
+    parents = fields.pop("parents", (-1, 0))
+    return drafted(0, [1, 2, 3], parents, mode=mode, weights=packed, **fields)
+
+
+WHOLE = [1 / VOCAB_SIZE] * VOCAB_SIZE
 
 
 async def open_with_room(swarm: LocalSwarm, name: str) -> tuple[Links, asyncio.Queue[Frame]]:
@@ -77,6 +89,17 @@ UNASKED = Frame(
 @pytest.mark.parametrize(
     ("frame", "before", "reason"),
     [
+        (weighted(0.5, 0.0), None, "probability 0.0, which is none"),
+        (weighted(0.5, -0.5), None, "which is none"),
+        (weighted(1.5, 0.5), None, "which is none"),
+        (weighted(0.5, float("nan")), None, "which is none"),
+        (weighted(float("inf"), 0.5), None, "which is none"),
+        (weighted(0.5, 0.0, mode=DraftMode.DSSD), None, "which is none"),
+        (weighted(*WHOLE[1:], *WHOLE[1:], mode=DraftMode.DSD), None, "as many"),
+        (weighted(*WHOLE, *[0.5, 0.5, 0.0, 0.0], *WHOLE[4:], mode=DraftMode.DSD), None, "none"),
+        (weighted(*WHOLE, *WHOLE[1:], float("nan"), mode=DraftMode.DSD), None, "none"),
+        (weighted(0.5, 0.5, parents=(-1, -1)), None, "only if they are chains of"),
+        (weighted(0.5, 0.5, flags=RowFlags.SAMPLE), None, "their client leads"),
         (drafted(0, [1, 2, 3, 4], (-1, 3, -1)), None, "no tree"),
         (drafted(0, [1, 2, 3, 4], (-1, 1, 0)), None, "no tree"),
         (drafted(0, [1, 2, 3, 4], (-1, 2, 0)), None, "no tree"),
@@ -94,7 +117,9 @@ UNASKED = Frame(
         (drafted(3, [1], (), accepted=200), FIRST, "does not fit together"),
         (drafted(5, [1], (), accepted=3), FIRST, "does not fit together"),
     ],
-    ids=["parent-beyond-the-draft", "token-that-follows-itself", "cycle", "foreign-parent",
+    ids=["never-drawn", "negative", "above-one", "no-number", "infinite", "dssd-never-drawn",
+         "whole-of-another-model", "whole-never-drawn", "whole-with-no-number", "tree-by-probabilities",
+         "by-probabilities-round-the-ring", "parent-beyond-the-draft", "token-that-follows-itself", "cycle", "foreign-parent",
          "more-than-reserved", "as-many-as-fit-in-a-frame", "id-beyond-vocabulary", "negative-id",
          "twins", "beyond-the-room", "draft-before-its-prompt", "accepts-nothing-but-goes-on",
          "path-of-another-length", "position-of-another-path", "token-that-was-not-drafted",

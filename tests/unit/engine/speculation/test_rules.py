@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from engine.core.errors import RemoteProtocolError
+from engine.core.generation import DraftMode
+from engine.core.sampling_params import SamplingParams
 from engine.sampling.noise import gumbel_noise
-from engine.speculation.rejection import (
+from engine.sampling.rejection import (
     Draws,
     Probabilities,
     TwoBytes,
-    check_replica,
-    count_accepted,
+    check_weights,
     normalised,
+    replica_agrees,
     residual,
     rounded_up,
 )
+from engine.sampling.sample import SampleRequest, sample
 from engine.speculation.shared_noise import agreement, overlap, ranked
 from engine.speculation.tree import ROOT, TokenTree, accept
 
@@ -30,6 +33,7 @@ SAMPLES = 20_000
 V = 5
 SURE_ENOUGH = 1e-4
 """Chance of a right rule to fail; the seeds are fixed, so it either does or does not."""
+EMPTY = np.empty(0, np.int32)
 PREFIX = 7
 """Place of the first token that is drawn."""
 
@@ -41,16 +45,27 @@ Q: Probabilities = 0.5 * P + 0.5 * _rng.dirichlet(np.full(V, 0.7), V + 1)
 Q[2, 4] = 0.0  # the draft need not know every token
 Q /= Q.sum(1, keepdims=True)
 Q_SENT: list[TwoBytes] = [rounded_up(q) for q in Q]
-P_SENT: list[Probabilities] = [normalised(rounded_up(p)) for p in P]
+LOGITS = torch.from_numpy(np.log(P).astype(np.float32))
 
 Rest = Callable[[Probabilities, TwoBytes], Probabilities]
 
 
-def by_rejection(
-    seed: int, target: npt.NDArray[np.float64] | list[Probabilities] = P, rest: Rest = residual
+def by_probabilities(
+    mode: DraftMode,
+    seed: int,
+    *,
+    replica: Sequence[TwoBytes] = Q_SENT,
+    rest: Rest = residual,
 ) -> list[int]:
-    """Two tokens by rounds of two drafted ones, as DSD, DSSD and DISCO make them."""
-    draws = Draws(seed, 0)
+    """Two tokens by rounds of two drafted ones, as the last stage and a client make them.
+
+    Args:
+        mode: Of [DC].
+        seed: Of the answer.
+        replica: In DISCO, what the last stage takes for the draft.
+        rest: In DSSD, what the client draws by after a refusal.
+    """
+    draws, params = Draws(seed, 0), SamplingParams(temperature=1.0, seed=seed)
     out: list[int] = []
     while len(out) < 2:
         drafted: list[int] = []
@@ -58,15 +73,25 @@ def by_rejection(
         for _ in range(2):
             drafted.append(draws.token(Q_SENT[before[-1]], PREFIX + len(out) + len(drafted)))
             before.append(drafted[-1])
-        p = [target[token] for token in before]
-        q = [float(Q_SENT[last][id_]) for last, id_ in zip(before, drafted, strict=False)]
-        kept = count_accepted(drafted, q, p, draws, PREFIX + len(out))
-        place = PREFIX + len(out) + kept
-        out += drafted[:kept]
-        if kept == len(drafted):
-            out.append(draws.token(p[kept], place))
+        whole = np.array([Q_SENT[last] for last in before[:2]])
+        request = SampleRequest(
+            params,
+            PREFIX + len(out),
+            EMPTY,
+            EMPTY,
+            drafted=np.array(drafted, np.int32),
+            parents=(-1, 0),
+            mode=mode,
+            weights=whole if mode is DraftMode.DSD else whole[[0, 1], drafted],
+            ask_replica=lambda path, refused, sent, last=before: replica[last[len(path)]],
+        )
+        (picked,) = sample(LOGITS[before], [request])
+        out += drafted[: picked.accepted]
+        if picked.refusal is not None:
+            left = rest(normalised(picked.refusal), Q_SENT[before[picked.accepted]])
+            out.append(draws.another(left, PREFIX + len(out)))
         else:
-            out.append(draws.another(rest(p[kept], Q_SENT[before[kept]]), place))
+            out.append(picked.id)
     return out[:2]
 
 
@@ -91,13 +116,13 @@ def by_shared_noise(seed: int) -> list[int]:
     return out[:2]
 
 
-def chance(rule: Callable[[int], list[int]]) -> float:
+def chance(rule: Callable[[int], list[int]], samples: int = SAMPLES) -> float:
     """How likely counts as uneven as the rule's are, if it draws from the target."""
     counts = np.zeros((V, V))
-    for seed in range(SAMPLES):
+    for seed in range(samples):
         first, second = rule(seed)
         counts[first, second] += 1
-    expected = (P[START][:, None] * P[:V]).ravel() * SAMPLES
+    expected = (P[START][:, None] * P[:V]).ravel() * samples
     common = expected >= 5
     observed = np.append(counts.ravel()[common], counts.ravel()[~common].sum())
     expected = np.append(expected[common], expected[~common].sum())
@@ -106,20 +131,29 @@ def chance(rule: Callable[[int], list[int]]) -> float:
     return float(stats.chisquare(observed, expected).pvalue)
 
 
-def test_dsd_and_disco_draw_from_the_target() -> None:
-    assert chance(by_rejection) > SURE_ENOUGH
-
-
-def test_dssd_draws_from_the_target() -> None:
-    assert chance(lambda seed: by_rejection(seed, P_SENT)) > SURE_ENOUGH
+@pytest.mark.parametrize("mode", [DraftMode.DSD, DraftMode.DSSD, DraftMode.DISCO])
+def test_acceptance_by_probabilities_draws_from_the_target(mode: DraftMode) -> None:
+    assert chance(lambda seed: by_probabilities(mode, seed)) > SURE_ENOUGH
 
 
 def test_shared_noise_over_trees_draws_from_the_target() -> None:
     assert chance(by_shared_noise) > SURE_ENOUGH
 
 
-def test_drawing_again_from_the_whole_target_is_found_out() -> None:
-    assert chance(lambda seed: by_rejection(seed, rest=lambda p, q: p)) < SURE_ENOUGH
+def test_client_that_draws_again_from_the_whole_target_is_found_out() -> None:
+    def wrong(seed: int) -> list[int]:
+        return by_probabilities(DraftMode.DSSD, seed, rest=lambda p, q: p)
+
+    assert chance(wrong, SAMPLES // 4) < SURE_ENOUGH
+
+
+def test_replica_of_another_draft_is_found_out() -> None:
+    other = [rounded_up(q) for q in Q[::-1]]
+
+    def wrong(seed: int) -> list[int]:
+        return by_probabilities(DraftMode.DISCO, seed, replica=other)
+
+    assert chance(wrong, SAMPLES // 4) < SURE_ENOUGH
 
 
 def test_two_byte_weights_are_never_below_what_they_stand_for() -> None:
@@ -145,19 +179,24 @@ def test_what_acceptance_and_residual_give_adds_up_to_the_target(seed: int, spre
     np.testing.assert_allclose(accepted + rest, p, atol=1e-9)
 
 
-@pytest.mark.parametrize("q", [0.0, -0.5, 1.01, float("nan"), float("inf")])
+@pytest.mark.parametrize("q", [-0.5, 1.01, float("nan"), float("inf")])
 def test_a_weight_that_can_be_no_probability_is_refused(q: float) -> None:
+    weights = np.array([0.5, q, 0.25], np.float16)
     with pytest.raises(RemoteProtocolError, match="which is none"):
-        count_accepted([1], [q], [P[0]], Draws(0, 0), 0)
+        check_weights(weights, weights[:1])
 
 
-def test_a_client_that_lies_about_a_probability_is_found_out_by_the_replica() -> None:
+def test_only_a_token_that_was_not_drawn_may_have_the_weight_zero() -> None:
+    weights = np.array([0.5, 0.0, 1.0], np.float16)
+    check_weights(weights, weights[[0, 2]])
+    with pytest.raises(RemoteProtocolError, match="which is none"):
+        check_weights(weights, weights)
+
+
+def test_replica_agrees_with_what_rounding_alone_has_changed_and_with_no_lie() -> None:
     honest = float(rounded_up(np.array([0.3]))[0])
-    nearly = float(rounded_up(np.array([0.3 + 3e-6]))[0])
-    check_replica(nearly, honest, 3e-6)
-    for lie in (0.31, 0.29, float("nan")):
-        with pytest.raises(RemoteProtocolError, match="same draft model"):
-            check_replica(lie, honest, 3e-6)
+    assert replica_agrees(float(rounded_up(np.array([0.3 + 3e-6]))[0]), honest)
+    assert not any(replica_agrees(lie, honest) for lie in (0.31, 0.29, float("nan")))
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 3.0))

@@ -11,13 +11,14 @@ way to one drawn from what p has more than that. The three modes differ in who k
 Probabilities travel in two bytes. They are rounded up, so that none becomes 0 and acceptance stays
 below 1, and the rounded weights q̂ are what is drawn from, accepted by and subtracted: with c = Σ q̂
 the chain is drawn from q̂ / c, and the rest is p - min(p, q̂) / c, so the outcome is exactly p.
+
+Whatever a client says of q bends the distribution of its own answer alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,11 @@ from engine.sampling.noise import Stream, acceptance_number, gumbel_noise
 Probabilities = npt.NDArray[np.float64]
 TwoBytes = npt.NDArray[np.float16]
 
-_LARGEST_WEIGHT = 1.001
+_LARGEST_WEIGHT: Final = 1.001
 """A probability of 1 may have come out of a sum a little above it."""
+LARGEST_DIFFERENCE: Final = 1e-4
+"""Of a probability by client and replica: float32 in batches of other shapes differs by 3e-6 at most,
+other processors sum in other orders; more is another draft, or a lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Draws:
     choice: int
 
     def token(self, weights: Probabilities | TwoBytes, position: int) -> int:
-        """Draw by weights [V] that need not sum to 1: what the draft does, and the target."""
+        """Draw by weights [V] that need not sum to 1: what the draft does."""
         return self._draw(weights, position, Stream.TOKENS)
 
     def accepts(self, p: float, q: float, position: int) -> bool:
@@ -71,37 +75,6 @@ def normalised(weights: TwoBytes) -> Probabilities:
     return distribution
 
 
-def count_accepted(
-    ids: Sequence[int],
-    q_of_ids: Sequence[float],
-    p: Sequence[Probabilities],
-    draws: Draws,
-    first_position: int,
-) -> int:
-    """How many tokens of a chain stay; the same in all three modes.
-
-    Args:
-        ids: The γ drafted tokens.
-        q_of_ids: Their two-byte weights as the client sent them.
-        p: The target's distributions at their places, each [V]; only as many are looked at as
-            there are decisions.
-        draws: The answer's.
-        first_position: Place in the sequence of the first drafted token.
-
-    Raises:
-        RemoteProtocolError: A weight can be no probability.
-    """
-    for q in q_of_ids:
-        if not 0 < q <= _LARGEST_WEIGHT:
-            raise RemoteProtocolError(
-                f"A client says that it drafted a token with the probability {q}, which is none."
-            )
-    for place, (id_, q) in enumerate(zip(ids, q_of_ids, strict=True)):
-        if not draws.accepts(float(p[place][id_]), q, first_position + place):
-            return place
-    return len(ids)
-
-
 def residual(p: Probabilities, q: TwoBytes) -> Probabilities:
     """Weights [V] to draw from after a refusal: p less what acceptance has given already.
 
@@ -115,24 +88,37 @@ def residual(p: Probabilities, q: TwoBytes) -> Probabilities:
     return np.maximum(rest, 0.0)
 
 
-def check_replica(q_sent: float, q_replica: float, largest_difference: float) -> None:
-    """DISCO: hold what the client said of a refused token against the last stage's own replica.
+def read_weights(packed: bytes) -> TwoBytes:
+    """What travels in a row, [n]."""
+    return np.frombuffer(packed, "<f2")
 
-    Replicas that compute in batches of another shape differ by a few of the last bits (float32:
-    3e-6 at most); anything more is another draft, or a lie that would bend the distribution.
+
+def check_weights(weights: TwoBytes, drafted: TwoBytes) -> None:
+    """Refuse what can be no probabilities; a peer may send anything.
 
     Args:
-        q_sent: The two-byte weight that the client sent.
-        q_replica: The replica's own, rounded in the same way.
-        largest_difference: Of the probabilities before rounding.
+        weights: All that came, of any shape.
+        drafted: Those among them of tokens that were drawn, which cannot be 0.
 
     Raises:
-        RemoteProtocolError: They do not agree.
+        RemoteProtocolError: The text says which.
+    """
+    # Written so that what is no number fails too.
+    wrong = weights[~((weights >= 0) & (weights <= _LARGEST_WEIGHT))]
+    if not len(wrong):
+        wrong = drafted[~(drafted > 0)]
+    if len(wrong):
+        raise RemoteProtocolError(
+            f"The peer says that a token was drafted with the probability {wrong[0]}, which is none."
+        )
+
+
+def replica_agrees(q_sent: float, q_replica: float) -> bool:
+    """DISCO: whether the last stage's replica is the draft that the client drew a token from.
+
+    Args:
+        q_sent: The two-byte weight that the client sent of it.
+        q_replica: The replica's own, rounded in the same way.
     """
     one_step = max(q_sent, q_replica) * 2.0**-10 + 2.0**-24
-    if not abs(q_sent - q_replica) <= largest_difference + one_step:
-        raise RemoteProtocolError(
-            f"A client says that it drafted a token with the probability {q_sent:.6f}, but its "
-            f"draft model gives {q_replica:.6f} here; both sides need the same draft model in "
-            "float32."
-        )
+    return abs(q_sent - q_replica) <= LARGEST_DIFFERENCE + one_step
