@@ -16,12 +16,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from engine import __version__  # noqa: E402 - found by the line above
-from installers.package import deb, locks  # noqa: E402
+from installers.package import deb, locks, windows  # noqa: E402
 from installers.package.plan import Build, BuildFailed, source_date_s  # noqa: E402
 from installers.setup_steps.report import Report  # noqa: E402
 from installers.setup_steps.state_files import alone  # noqa: E402
 
-TARGETS: dict[str, Callable[[Build], list[Path]]] = {"deb": deb.build}
+TARGETS: dict[str, Callable[[Build], list[Path]]] = {
+    "deb": deb.build,
+    "windows": windows.build,
+}
 """Name → what builds it and tells the files that it made in `Build.out`."""
 SUMS = "SHA256SUMS"
 

@@ -13,6 +13,7 @@ from app.wsl import Look, Wsl, WslFailed
 from app.wsl_troubles import Trouble, sentence
 from installers.setup_steps.report import SetupFailed
 from installers.windows.download import Source, fetch
+from installers.windows.engine_progress import EngineProgress
 from installers.windows.folders import Folders
 from installers.windows.machine import Declined, Machine
 from installers.windows.report import Report
@@ -20,6 +21,8 @@ from installers.windows.stamps import Stamps
 
 INSIDE = "/opt/shoal/setup"
 """Where the setup's files are in the distribution."""
+ENGINE = "/opt/shoal/environment/bin/shoal"
+"""The engine's command there."""
 PROVISION_LIMIT_S = 4 * 3600.0
 """Three gigabytes over a slow line."""
 
@@ -49,6 +52,7 @@ class Distribution:
     wsl: Wsl
     machine: Machine
     report: Report
+    progress: EngineProgress
     agreed: Collection[str]
     """What the person has agreed to."""
 
@@ -158,6 +162,11 @@ class Distribution:
         parcel = self.folders.downloads / "setup.tar"
         with tarfile.open(parcel, "w") as archive:
             archive.add(self.folders.linux, ".")
+            for part in (
+                *self.folders.setup.glob("shoal-*.whl"),
+                self.folders.setup / "installers",
+            ):
+                archive.add(part, part.name)
         unpack = f"mkdir -p {INSIDE} && tar -xf - -C {INSIDE}"
         self._inside("sh", "-c", unpack, user="root", input_file=parcel)
         parcel.unlink()
@@ -174,6 +183,8 @@ class Distribution:
         trouble = answer.trouble
         if trouble not in (None, Trouble.UNKNOWN):
             raise SetupFailed(sentence(trouble))
+        if self.progress.problem:
+            raise SetupFailed(self.progress.problem)
         told = [line for line in answer.text.splitlines() if line.strip()]
         last = told[-1].strip().removeprefix("error: ")[:300] if told else "it gave no reason"
         raise SetupFailed(

@@ -24,10 +24,12 @@ from installers.setup_steps.report import SetupFailed  # noqa: E402
 from installers.windows import networking  # noqa: E402
 from installers.windows.checks import OLDEST_MIRRORED_BUILD, build_for, problem  # noqa: E402
 from installers.windows.distribution import (  # noqa: E402
+    ENGINE,
     Distribution,
     RestartNeeded,
     WordNeeded,
 )
+from installers.windows.engine_progress import EngineProgress  # noqa: E402
 from installers.windows.folders import Folders  # noqa: E402
 from installers.windows.machine import Declined, Machine  # noqa: E402
 from installers.windows.report import Report, SetupStopped  # noqa: E402
@@ -125,9 +127,10 @@ class _Setup:
             **{name: os.environ[name] for name in FORWARDED if os.environ.get(name)},
         }
         os.environ.update(proxies)  # for our own downloads, and for Linux by WSLENV
-        self._wsl = Wsl(wsl_command, self._heard, report.is_stop_wanted, FORWARDED)
+        progress = EngineProgress(report)
+        self._wsl = Wsl(wsl_command, progress.heard, report.is_stop_wanted, FORWARDED)
         self._distribution = Distribution(
-            self._folders, self._stamps, self._wsl, machine, report, options.agreed
+            self._folders, self._stamps, self._wsl, machine, report, progress, options.agreed
         )
         program = tuple(uv or (str(self._folders.setup / "uv.exe"),))
         self._app = WindowsApp(self._folders, self._stamps, report, program, proxies)
@@ -197,7 +200,7 @@ class _Setup:
         networking.change_settings(Path.home() / ".wslconfig", is_mirrored=True)
         self._stamps.put("reachable", "yes")
         listen = f'swarm.listen=["/ip4/0.0.0.0/tcp/{networking.PORT}"]'
-        self._wsl.run("/opt/shoal/engine/bin/shoal", "settings", "set", listen)
+        self._wsl.run(ENGINE, "settings", "set", listen)
         return "Others can connect to this computer directly after its next restart."
 
     def _close(self) -> None:
@@ -209,24 +212,14 @@ class _Setup:
                 "allowed to; start again when somebody with an administrator's rights is there."
             ) from error
         networking.change_settings(Path.home() / ".wslconfig", is_mirrored=False)
-        self._wsl.run("/opt/shoal/engine/bin/shoal", "settings", "set", "swarm.listen=[]")
+        self._wsl.run(ENGINE, "settings", "set", "swarm.listen=[]")
         self._stamps.put("reachable", None)
-
-    def _heard(self, line: str) -> None:
-        if not line:
-            return
-        if line.startswith("% "):  # provision.sh says how far it is
-            percent, _, text = line.removeprefix("% ").partition(" ")
-            if percent.isdecimal() and not self._report.is_stop_wanted():
-                self._report.progress(int(percent) / 100, text)
-                return
-        self._report.note(f"  {line}")
 
     def _fingerprint(self) -> str:
         """Of everything that decides what is installed."""
         digest = hashlib.sha256()
         for file in sorted(self._folders.setup.rglob("*")):
-            if file.is_file() and file.suffix in (".txt", ".whl", ".sh", ".json"):
+            if file.is_file() and file.suffix not in (".exe", ".pyc"):
                 digest.update(file.read_bytes())
         return digest.hexdigest()
 

@@ -23,6 +23,11 @@ SetDateSave off
   SetCompressorDictSize 64
 !endif
 
+!ifdef SIGN
+  !finalize '${SIGN} "%1"' = 0
+  !uninstfinalize '${SIGN} "%1"' = 0
+!endif
+
 !include MUI2.nsh
 !include FileFunc.nsh
 !include TextFunc.nsh
@@ -94,7 +99,6 @@ Function ${un}Provision
   Push $4
   Push $5
   Push $6
-  InitPluginsDir
   Delete "$PLUGINSDIR\progress.txt"
   Delete "$PLUGINSDIR\result.txt"
   Delete "$PLUGINSDIR\stop"
@@ -158,6 +162,7 @@ Function ${un}SetVariables
   System::Call 'kernel32::SetEnvironmentVariableW(w "PYTHONPATH", p 0)'
   System::Call 'kernel32::SetEnvironmentVariableW(w "PYTHONHOME", p 0)'
   System::Call 'kernel32::SetEnvironmentVariableW(w "PYTHONDONTWRITEBYTECODE", w "1")'
+  Push $0
   Push $1
   Push $2
   ReadRegDWORD $1 HKCU "Software\Microsoft\Windows\CurrentVersion\Internet Settings" "ProxyEnable"
@@ -169,8 +174,10 @@ Function ${un}SetVariables
     ; One proxy for everything; provision.py reads finer settings by itself.
     System::Call 'kernel32::SetEnvironmentVariableW(w "HTTPS_PROXY", w "http://$2")'
   ${EndIf}
+  ClearErrors
   Pop $2
   Pop $1
+  Pop $0
 FunctionEnd
 
 ; progress.txt holds PERCENT|TEXT.
@@ -307,6 +314,8 @@ FunctionEnd
 Section "Shoal" MAIN
   SectionIn RO
   Call WaitUntilClosed
+  RMDir /r "$INSTDIR\setup"
+  InitPluginsDir
   !include "${PAYLOAD}"
   ; Kept for a resume after a restart, and for repairs.
   ${If} $EXEPATH != "$INSTDIR\shoal-setup.exe"
@@ -445,6 +454,7 @@ asked:
   ${EndIf}
   ClearErrors
   Call un.WaitUntilClosed
+  InitPluginsDir
   StrCpy $1 ""
   ${If} $2 != "no"
     StrCpy $1 "--keep-data"
@@ -477,6 +487,8 @@ asked:
   RMDir /r "$INSTDIR\linux"
   Delete "$INSTDIR\installed.json"
   Delete "$INSTDIR\LICENSE"
+  Delete "$INSTDIR\THIRD-PARTY-NOTICES.txt"
+  Delete "$INSTDIR\sbom.cdx.json"
   Delete "$INSTDIR\shoal.ico"
   Delete "$INSTDIR\shoal-setup.exe"
   Delete "$INSTDIR\uninstall.exe"

@@ -21,6 +21,8 @@ from tests.support.windows.wsl_stand_in import Windows, answer
 
 ROOT = Path(__file__).parents[3]
 ROOMY_BYTES = 100 << 30
+QUICK_PYTHON = (sys.executable, "-S", "-E")
+"""The stand-ins need the standard library alone, and a test calls them a dozen times."""
 
 
 @dataclass
@@ -59,12 +61,12 @@ class StandInMachine(Machine):
 
 def wsl_command(folder: Path) -> tuple[str, ...]:
     """The stand-in of `wsl.exe` for the computer in `folder`."""
-    return (sys.executable, str(ROOT / "tests/support/windows/wsl_stand_in.py"), str(folder))
+    return (*QUICK_PYTHON, str(ROOT / "tests/support/windows/wsl_stand_in.py"), str(folder))
 
 
 def uv_command(folder: Path) -> tuple[str, ...]:
     """A stand-in of uv that makes an environment's programs and writes down what it was asked."""
-    return (sys.executable, str(ROOT / "tests/support/windows/uv_stand_in.py"), str(folder))
+    return (*QUICK_PYTHON, str(ROOT / "tests/support/windows/uv_stand_in.py"), str(folder))
 
 
 def small_linux() -> bytes:

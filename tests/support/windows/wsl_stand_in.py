@@ -142,10 +142,10 @@ def inside(windows: Windows, user: str, command: list[str]) -> tuple[int, str]:
             if not (windows.linux / script.lstrip("/")).exists():
                 return 127, f"sh: {script}: not found"
             if reason := windows.state.get("provision_fails"):
-                return 1, f"% 10 Fetching Python\nerror: {reason}"
+                return 1, '{"step": "python"}\n' + json.dumps({"problem": reason})
             store = home / ".local/share/shoal"
             store.mkdir(parents=True, exist_ok=True)
-            return 0, "% 10 Fetching Python\n% 40 Fetching PyTorch\n% 100 The engine is there"
+            return 0, '{"step": "torch"}\n{"progress": "downloading torch", "share": 0.5}'
     return 0, ""
 
 

@@ -1,0 +1,164 @@
+"""The setup for Windows under Wine: installed, resumed after a restart, repaired and removed.
+
+What stands in: uv.exe, which lets this system's Python run the installed setup program, and wsl.exe.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from installers.package import windows as windows_package
+from installers.package.plan import Build
+from tests.support.windows import wine as wine_support
+from tests.support.windows.computer import ROOT, mirror, small_linux
+from tests.support.windows.wine import Wine
+from tests.support.windows.wsl_stand_in import Windows
+
+pytestmark = [
+    pytest.mark.end2end,
+    pytest.mark.skipif(bool(wine_support.what_is_missing()), reason=wine_support.what_is_missing()),
+]
+
+PROGRAM_FOLDER = r"C:\Jörg Müller & Söhne\魚群"
+KEYS = r"Software\Microsoft\Windows\CurrentVersion"
+VERSION = "1.2.3"
+
+
+@dataclass
+class Pc:
+    """A small Windows, and what its setup was asked."""
+
+    wine: Wine
+    windows: Windows
+    setup: Path
+
+    @property
+    def root(self) -> Path:
+        return self.wine.path(PROGRAM_FOLDER)
+
+    @property
+    def person(self) -> Path:
+        (home,) = (p for p in (self.wine.prefix / "drive_c/users").iterdir() if p.name != "Public")
+        return home
+
+    @property
+    def state(self) -> Path:
+        return self.person / "AppData/Local/shoal"
+
+    def shortcuts(self) -> list[str]:
+        folders = (self.person, self.wine.home)
+        return sorted(p.parent.name for folder in folders for p in folder.rglob("Shoal.lnk"))
+
+    def asked(self) -> list[str]:
+        """The last order to provision.py."""
+        line = (self.windows.folder / "uv-for-python.txt").read_text("utf-8").splitlines()[-1]
+        words: list[str] = json.loads(line)
+        return words[next(i for i, word in enumerate(words) if word.endswith("provision.py")) :]
+
+
+def _wheel(folder: Path) -> None:
+    with zipfile.ZipFile(folder / f"shoal-{VERSION}-py3-none-any.whl", "w") as archive:
+        for name in ("__init__.py", "wsl.py", "wsl_troubles.py"):
+            archive.write(ROOT / "app" / name, f"app/{name}")
+
+
+@pytest.fixture(scope="module")
+def pc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pc]:
+    base = tmp_path_factory.mktemp("windows")
+    folder, prefix = base / "pc", base / "prefix"
+    folder.mkdir()
+    script = base / "bridge.sh"
+    bridge = ROOT / "tests/support/windows/bridge.py"
+    script.write_text(
+        f"cd '{ROOT}'\n"
+        f"'{sys.executable}' '{bridge}' '{folder}' '{prefix}' > '{base}/bridge.log' 2>&1\n"
+        f"echo $? > '{folder}/done.part'; mv '{folder}/done.part' '{folder}/done.txt'\n"
+    )
+    payload = base / "payload"
+    setup = payload / "setup"
+    setup.mkdir(parents=True)
+    subprocess.run(
+        ["makensis", "-V1", f"-DHERE=Z:{folder}".replace("/", "\\"), f"-DSCRIPT={script}",
+         f"-DOUT={setup / 'uv.exe'}", str(ROOT / "tests/support/windows/uv_for_wine.nsi")],
+        check=True,
+    )  # fmt: skip
+    windows_package.own_program(ROOT, setup)
+    (setup / "gui.txt").write_text("pydantic==2 --hash=sha256:0\n")
+    (payload / "LICENSE").write_text("Apache-2.0")
+    _wheel(setup)
+    with mirror(small_linux()) as one:
+        told = {"urls": [one.url], "sha256": one.sha256, "size_bytes": len(one.content)}
+        (setup / "root-file-system.json").write_text(json.dumps(told))
+        build = Build(ROOT, base / "work", base / "out", VERSION, 1_000_000_000, is_fast=True)
+        build.out.mkdir()
+        made = windows_package.make_setup(build, payload)
+        windows = Windows(folder)
+        windows.put(wsl="absent")
+        wine = Wine(prefix)
+        wine.start()
+        yield Pc(wine, windows, made)
+
+
+def test_silent_setup_asks_for_the_word_resumes_repairs_and_leaves_nothing_but_what_was_kept(
+    pc: Pc,
+) -> None:
+    # Without the person's word nothing of Windows is changed, and there is a way back.
+    folder = f"/D={PROGRAM_FOLDER}".split(" ")  # without quotes, as NSIS wants it
+    assert pc.wine.run(str(pc.setup), "/S", *folder) == 2
+    log = (pc.state / "logs/setup.log").read_text("utf-8")
+    assert "enable-wsl|" in log, log
+    assert pc.shortcuts() == []
+    assert (pc.root / "uninstall.exe").exists()
+
+    # With it WSL is turned on, and the setup goes on by itself after a restart.
+    assert pc.wine.run(str(pc.setup), "/S", "/AGREE=enable-wsl", *folder) == 3010 % 256
+    resume = pc.wine.values(rf"{KEYS}\RunOnce")["ShoalSetup"]
+    assert resume == rf'"{PROGRAM_FOLDER}\shoal-setup.exe" /RESUME'
+    pc.windows.put(wsl="works")
+    assert pc.wine.run(rf"{PROGRAM_FOLDER}\shoal-setup.exe", "/RESUME", "/S") == 0
+    assert "ShoalSetup" not in pc.wine.values(rf"{KEYS}\RunOnce")
+    assert pc.shortcuts() == ["Desktop", "Programs"]
+    entry = pc.wine.values(rf"{KEYS}\Uninstall\Shoal")
+    assert entry["DisplayVersion"] == VERSION
+    assert entry["QuietUninstallString"] == rf'"{PROGRAM_FOLDER}\uninstall.exe" /S'
+    assert "Shoal" not in pc.wine.values(rf"{KEYS}\Run")
+    said = pc.windows.said()
+    (imported,) = [call for call in said if "--import" in call]
+    assert "Jörg Müller & Söhne/魚群/linux" in imported
+    assert "provision.sh" in said[-1]
+
+    # Started again it repairs, and what the person chose stays.
+    assert pc.wine.run(rf"{PROGRAM_FOLDER}\shoal-setup.exe", "/S") == 0
+    assert "--repair" in pc.asked()
+    assert sum("--import" in call for call in pc.windows.said()) == 1
+    chats = pc.windows.linux / "home/shoal/.local/share/shoal/shoal.sqlite3"
+    chats.write_text("chats")
+
+    # Removed, it leaves the chats, its log, and nothing else.
+    assert pc.wine.run(rf"{PROGRAM_FOLDER}\uninstall.exe", "/S", "/KEEPDATA=yes") == 0
+    assert "--unregister Shoal" in pc.windows.said()
+    assert not pc.root.exists()
+    assert pc.shortcuts() == []
+    assert pc.wine.values(rf"{KEYS}\Uninstall\Shoal") == {}
+    assert pc.wine.values(r"Software\Shoal") == {}
+    kept = sorted(p.relative_to(pc.state).as_posix() for p in pc.state.rglob("*") if p.is_file())
+    assert kept == ["kept/engine.tar", "logs/setup.log"]
+
+
+def test_same_files_make_the_same_setup_and_makensis_has_nothing_to_say(
+    pc: Pc, tmp_path: Path
+) -> None:
+    payload = tmp_path / "elsewhere"
+    shutil.copytree(pc.setup.parents[1] / "payload", payload, copy_function=shutil.copyfile)
+    build = Build(ROOT, tmp_path / "work", tmp_path / "out", VERSION, 1_000_000_000, is_fast=True)
+    build.out.mkdir()
+    assert windows_package.make_setup(build, payload).read_bytes() == pc.setup.read_bytes()

@@ -1,0 +1,22 @@
+; A stand-in for uv.exe under Wine: writes down how it was called, lets a script of this computer do the
+; work, and ends as that did. Built with HERE, a folder in Wine's names, and SCRIPT, in the system's.
+Target amd64-unicode
+Unicode true
+OutFile "${OUT}"
+SilentInstall silent
+RequestExecutionLevel user
+CRCCheck off
+Section
+  Delete "${HERE}\done.txt"
+  FileOpen $0 "${HERE}\call.txt" w
+  FileWriteUTF16LE /BOM $0 "$CMDLINE"
+  FileClose $0
+  Exec '"Z:\bin\sh" "${SCRIPT}"'
+wait:
+  Sleep 50
+  IfFileExists "${HERE}\done.txt" 0 wait
+  FileOpen $0 "${HERE}\done.txt" r
+  FileRead $0 $1
+  FileClose $0
+  SetErrorLevel $1
+SectionEnd
