@@ -259,6 +259,17 @@ class ApiConfig(_Branch):
     """Event streams say at least this often that they live."""
 
 
+class UpdatesConfig(_Branch):
+    """New versions of Shoal itself."""
+
+    check: bool = True
+    """Look once a day whether there is a new version, and say so; nothing is installed unasked."""
+    url: str = Field(default="", pattern=r"^(https?://\S+)?$")
+    """Where the signed list of versions lies; empty: where this build looks."""
+    key: str = Field(default="", max_length=64)
+    """The public key (base64) that must have signed that list; empty: this build's."""
+
+
 class Config(_Branch):
     """The whole tree."""
 
@@ -269,6 +280,7 @@ class Config(_Branch):
     guest: GuestConfig = GuestConfig()
     client: ClientConfig = ClientConfig()
     api: ApiConfig = ApiConfig()
+    updates: UpdatesConfig = UpdatesConfig()
 
 
 Overrides = Mapping[str, Mapping[str, object]]

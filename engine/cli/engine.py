@@ -12,7 +12,8 @@ from engine import config
 from engine.cli.commands import Commands
 from engine.cli.engine_arguments import add_engine_arguments, invite_text, overrides_of
 from engine.cli.quantities import positive
-from engine.core.errors import ConfigError
+from engine.core.errors import ConfigError, EngineRunsAlready
+from engine.localapi.installation import Installation
 from engine.localapi.running import Home
 from engine.node.options import EngineOptions
 
@@ -47,7 +48,7 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run it. Returns the exit code."""
     home = Home.from_environment()
-    overrides = overrides_of(args)
+    overrides, installation = overrides_of(args), Installation.from_environment()
     options = EngineOptions(
         home=home,
         config=config.load(home.settings_file, overrides),
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
         stages=args.stages or 1,
         invite=None if args.invite is None else invite_text(args.invite),
         parent_pid=args.parent_pid,
+        installation=installation,
         debug=args.debug,
     )
     if options.stages > 1 and args.no_stage:
@@ -66,7 +68,11 @@ def run(args: argparse.Namespace) -> int:
     # Arguments are checked before torch and hivemind are loaded, which takes seconds.
     from engine.node.run import run as run_node
 
-    code = asyncio.run(run_node(options))
+    try:
+        code = asyncio.run(run_node(options))
+    except EngineRunsAlready:
+        installation.excuse()
+        raise
     logging.shutdown()
     # Everything is closed. Taking torch and hivemind apart would add seconds to "quit".
     os._exit(code)

@@ -26,6 +26,7 @@ from engine.cli import (
     start,
     status,
     swarm,
+    update,
 )
 from engine.cli.terminal import printable, say
 from engine.core.errors import EngineError
@@ -113,6 +114,7 @@ def parser() -> argparse.ArgumentParser:
         simulate,
         draft,
         pruner,
+        update,
         doctor,
         bench,
     ):

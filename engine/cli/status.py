@@ -51,6 +51,10 @@ def status_rows(status: EngineStatus, ready: ReadyFile | None) -> list[tuple[str
         day = "" if until - datetime.now(tz=UTC) < timedelta(hours=12) else "%A, "
         state += f" (until {until.strftime(f'{day}%H:%M')})"
     rows = [("State", state), *(("Notice", notice) for notice in status.notices)]
+    if status.update is not None and status.update.version:
+        rows.append(
+            ("New version", f"{status.update.version} ({status.update.step}; `shoal update`)")
+        )
     if status.progress is not None:
         rows.append(("Progress", f"{status.progress.what}: {shown_progress(status.progress)}"))
     rows.append(("Model", status.model or "none yet"))

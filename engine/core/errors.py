@@ -191,6 +191,12 @@ class ConfigError(EngineError):
     code = "config_error"
 
 
+class EngineRunsAlready(ConfigError):
+    """Another engine works on the same files."""
+
+    code = "engine_runs_already"
+
+
 class PlanInfeasible(EngineError):
     """No pipeline of these machines can run the model.
 
@@ -211,6 +217,25 @@ class InviteInvalid(ConfigError):
     """An invite that is cut short, altered, or from another version."""
 
     code = "invite_invalid"
+
+
+class UpdateError(EngineError):
+    """A new version of Shoal that cannot be had, or not be installed."""
+
+    code = "update_error"
+
+
+class UpdateUnavailable(UpdateError):
+    """The place that has it cannot be reached now, or this computer has no room for it now."""
+
+    code = "update_unavailable"
+    retryable = True
+
+
+class UpdateRefused(UpdateError):
+    """It is not what the people who publish Shoal have signed, or would be a step back."""
+
+    code = "update_refused"
 
 
 def error_class(code: object, fallback: type[EngineError]) -> type[EngineError]:

@@ -16,6 +16,8 @@ from engine.core.errors import (
     ProtocolError,
     RequestError,
     ResourceError,
+    UpdateError,
+    UpdateUnavailable,
 )
 from engine.jobs.files import UploadTooLarge
 from engine.jobs.job_table import JobNotFound
@@ -32,6 +34,8 @@ _STATUSES: Final[tuple[tuple[type[EngineError], int], ...]] = (
     (DiskFull, 507),
     (CacheFull, 429),
     (NoRoute, 503),
+    (UpdateUnavailable, 503),
+    (UpdateError, 409),
     (ResourceError, 503),
     (PeerError, 502),
     (ProtocolError, 502),

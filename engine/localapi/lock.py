@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from engine.core.errors import ConfigError
+from engine.core.errors import ConfigError, EngineRunsAlready
 from engine.localapi.running import Home
 
 
@@ -16,8 +16,8 @@ def engine_lock(home: Home) -> Iterator[None]:
     """Hold the home's lock.
 
     Raises:
-        ConfigError: Another engine holds it (the text names its process), or the home cannot be
-            written.
+        EngineRunsAlready: Another engine holds it; the text names its process.
+        ConfigError: The home cannot be written.
     """
     path = home.state_dir / "engine.lock"
     try:
@@ -33,7 +33,7 @@ def engine_lock(home: Home) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-            raise ConfigError(
+            raise EngineRunsAlready(
                 f"An engine already runs here (process {holder or 'unknown'}, files in "
                 f"{home.state_dir}); use it, stop it, or set SHOAL_HOME to another folder."
             ) from error

@@ -85,6 +85,16 @@ class Home:
         return Path(named).expanduser().absolute() if named else self.cache_dir / "models"
 
     @property
+    def updates_dir(self) -> Path:
+        """Packages of new versions, until they are installed."""
+        return self.cache_dir / "updates"
+
+    @property
+    def updates_file(self) -> Path:
+        """When we looked for new versions last, and which list we have seen."""
+        return self.state_dir / "updates.json"
+
+    @property
     def profile_file(self) -> Path:
         """What was measured of this machine; can be measured again."""
         return self.cache_dir / "profile.json"

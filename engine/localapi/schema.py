@@ -33,6 +33,7 @@ from engine.core.reach import LinkPath, Reach
 from engine.core.sentences import Sentence
 from engine.localapi.measurements import MeasuredProfile
 from engine.localapi.said import Said, said
+from engine.localapi.updates import UpdateInfo
 
 
 class _Answer(BaseModel):
@@ -180,6 +181,8 @@ class EngineStatus(_Answer):
     progress: Progress | None = None
     version: str
     api_url: str
+    update: UpdateInfo | None = None
+    """New versions of Shoal; None: an engine that knows nothing of them."""
     worker_pid: int | None = None
     worker_rss_bytes: int = 0
     kv_total_tokens: int = 0

@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx2
 from huggingface_hub import constants, get_session
 from huggingface_hub.errors import HfHubHTTPError
-from huggingface_hub.utils import (  # type: ignore[attr-defined] # public, but not in __all__
-    build_hf_headers,
-    hf_raise_for_status,
-)
+from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]
 
 from engine.core.errors import ModelCorrupt
 from engine.core.whole_file import sync_directory
@@ -34,18 +31,20 @@ def download(
     size_bytes: int,
     sha256: str,
     on_bytes: Callable[[int], None],
+    headers: Mapping[str, str],
 ) -> None:
     """Fetch `url` to `path`, which appears only when it is complete and has the right hash.
 
     huggingface_hub's own download starts a file anew when it was cut, and a shard has gigabytes.
-    Its session is used, so that the person's token, proxy and certificates apply.
+    Its session is used, so that the person's proxy and certificates apply.
 
     Args:
-        url: Where the file is; redirects are followed, and the token goes only to the Hub itself.
+        url: Where the file is; redirects are followed.
         path: A part that an earlier call left beside it is continued.
         size_bytes: What the file must have.
         sha256: What the file must hash to; after a mismatch it is fetched once more from the start.
         on_bytes: Bytes now on disk.
+        headers: To send; a token among them goes only to the host of `url`.
 
     Raises:
         ModelCorrupt: Twice the wrong content.
@@ -55,7 +54,7 @@ def download(
     part = _part(path)
     for _ in range(2):
         try:
-            _fill(url, part, size_bytes, on_bytes)
+            _fill(url, part, size_bytes, on_bytes, headers)
         except OSError as error:
             if not isinstance(error, HfHubHTTPError):
                 part.unlink(missing_ok=True)  # what has filled the disk is given back
@@ -82,7 +81,13 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{path.name}.shoal-part")
 
 
-def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]) -> None:
+def _fill(
+    url: str,
+    part: Path,
+    size_bytes: int,
+    on_bytes: Callable[[int], None],
+    headers: Mapping[str, str],
+) -> None:
     """Append to the part until it has all bytes, starting again where a connection broke."""
     failures, ever_gained = 0, False
     while True:
@@ -94,7 +99,7 @@ def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]
         if have_bytes == size_bytes:
             return
         try:
-            _receive(url, part, have_bytes, on_bytes)
+            _receive(url, part, have_bytes, on_bytes, headers)
         except (httpx2.TransportError, HfHubHTTPError) as error:
             if isinstance(error, HfHubHTTPError):
                 status = error.response.status_code
@@ -115,12 +120,18 @@ def _fill(url: str, part: Path, size_bytes: int, on_bytes: Callable[[int], None]
                 return  # nothing came; the caller sees the size
 
 
-def _receive(url: str, part: Path, have_bytes: int, on_bytes: Callable[[int], None]) -> None:
-    headers = build_hf_headers() | {"Accept-Encoding": "identity"}
+def _receive(
+    url: str,
+    part: Path,
+    have_bytes: int,
+    on_bytes: Callable[[int], None],
+    headers: Mapping[str, str],
+) -> None:
+    wanted = {**headers, "Accept-Encoding": "identity"}
     if have_bytes:
-        headers["Range"] = f"bytes={have_bytes}-"
+        wanted["Range"] = f"bytes={have_bytes}-"
     timeout_s = constants.HF_HUB_DOWNLOAD_TIMEOUT
-    with get_session().stream("GET", url, headers=headers, timeout=timeout_s) as response:
+    with get_session().stream("GET", url, headers=wanted, timeout=timeout_s) as response:
         hf_raise_for_status(response)
         if have_bytes and response.status_code != 206:
             have_bytes = 0  # the server does not resume: it sends all again

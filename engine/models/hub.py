@@ -9,6 +9,7 @@ from pathlib import Path
 from huggingface_hub import constants, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import (  # type: ignore[attr-defined] # public, but not in __all__
+    build_hf_headers,
     validate_repo_id,
 )
 
@@ -255,6 +256,7 @@ def _fetch_blob(
             size_bytes=file.size_bytes,
             sha256=file.sha256,
             on_bytes=on_bytes,
+            headers=build_hf_headers(),
         )
     hash_cache.remember(blob, file.sha256)
     _aside(blob).unlink(missing_ok=True)

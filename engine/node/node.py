@@ -28,6 +28,7 @@ from engine.localapi.schema import (
     SwarmInfo,
     SwarmJoinRequest,
 )
+from engine.localapi.updates import UpdateInfo
 from engine.models.tokenizer import ChatTokenizer
 from engine.node.compute import Compute
 from engine.node.guest import Facts, Guest
@@ -99,6 +100,10 @@ class Node:
         self.api_url = ""
         self.notices: Callable[[], tuple[str, ...]] = tuple
         """What the person should know besides."""
+        self.update: Callable[[], UpdateInfo | None] = lambda: None
+        """What is known of new versions of Shoal."""
+        self.restarts = False
+        """Whether the engine wants to be started anew when it has ended."""
 
     # Life -----------------------------------------------------------------------------------
 
@@ -131,6 +136,21 @@ class Node:
         self.ended.set()
         self._watchers.tell()
 
+    async def restart(self) -> None:
+        """End to be started anew, after running requests have ended or gone elsewhere."""
+        await self._resting.drain("Shoal is starting again.")
+        self.restarts = True
+        self.quit()
+
+    def tell(self) -> None:
+        """Say that what the status shows has changed."""
+        self._watchers.tell()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing at all may go over the network unasked."""
+        return self._life.awaits_setup or self._resting.leaves
+
     def lease_opened(self) -> None:
         """See `Backend`."""
         self._leases.opened()
@@ -155,6 +175,7 @@ class Node:
             update={
                 "notices": (*self.notices(), *self._resting.notices, *status.notices),
                 "awaits_setup": self._life.awaits_setup,
+                "update": self.update(),
             }
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.config import Config, Overrides
+from engine.localapi.installation import Installation
 from engine.localapi.running import Home
 
 
@@ -30,5 +31,7 @@ class EngineOptions:
     """Join this swarm for this run, whatever the swarm file says."""
     parent_pid: int | None = None
     """Die with this process."""
+    installation: Installation = field(default_factory=Installation)
+    """How this version came here, and whether another may take its place."""
     debug: bool = False
     """Log more."""

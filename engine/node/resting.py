@@ -76,6 +76,8 @@ class Resting:
         """What the person should know of the pause."""
         self._leaving: asyncio.Task[None] | None = None
         """Leaves the swarm once the stage has drained."""
+        self._ends = False
+        """The engine is about to, so nothing begins any more."""
         self.has_left = self.leaves
         """We are in no swarm, because everything is paused."""
 
@@ -160,6 +162,19 @@ class Resting:
         if decision != before:
             self._on_change()
 
+    async def drain(self, reason: str) -> None:
+        """Let running requests end or go elsewhere, within the drain limit; the engine ends after it."""
+        async with self._changing:
+            self._ends = True
+            await self._parts.rest()
+            stage = self._parts.stage()
+            if stage is not None and stage.phase is Phase.ONLINE:
+                await stage.pause(reason, finish_first=True)
+        while True:
+            if not self._drains():
+                return
+            await asyncio.sleep(_DRAINED_CHECK_S)
+
     async def begin_again(self) -> None:
         """End the worker and start another one, if one runs now."""
         async with self._changing:
@@ -202,7 +217,7 @@ class Resting:
 
     async def _run_stage(self) -> None:
         stage = self._parts.stage()
-        if stage is not None:
+        if stage is not None and not self._ends:
             await stage.resume()
 
     async def _keep_pause(self) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import logging
 import os
 import signal
+from typing import Final
 
+from engine import __version__
 from engine.config import Config
 from engine.core.clock import SystemClock
 from engine.core.errors import ConfigError, WorkerFailed
@@ -23,13 +25,16 @@ from engine.http.job_routes import JobRoutes
 from engine.http.past_routes import PastRoutes
 from engine.http.server import ApiServer, Resource, serve
 from engine.http.setup_routes import SetupRoutes
+from engine.http.update_routes import UpdateRoutes
 from engine.jobs.files import Files
 from engine.jobs.jobs import Jobs
 from engine.jobs.store import JobStore
+from engine.localapi.installation import Installation
 from engine.localapi.lock import engine_lock
 from engine.localapi.running import Home, process_start, read_token
 from engine.localapi.schema import ReadyFile
 from engine.localapi.token import ensure_token
+from engine.localapi.versions import RESTART_EXIT
 from engine.models.prepare import prepare
 from engine.node import compute, founding
 from engine.node.compute import Compute
@@ -43,6 +48,7 @@ from engine.node.options import EngineOptions
 from engine.node.past import Past
 from engine.node.setting_up import SettingUp
 from engine.node.settings import SettingsFile
+from engine.node.updating import Updating
 from engine.planner.placement import even_spans
 from engine.storage.database import Database
 from engine.swarm import invites
@@ -50,12 +56,14 @@ from engine.swarm.invites import Invite
 
 logger = logging.getLogger(__name__)
 
+_HEALTHY_AFTER_S: Final = 3.0
+
 
 async def run(options: EngineOptions) -> int:
     """Run an engine until it is asked to end.
 
     Returns:
-        The exit code: 0.
+        The exit code: 0, or `RESTART_EXIT` when it wants to be started anew.
 
     Raises:
         EngineError: It could not start (settings, port, lock, key, model), or something that it
@@ -66,15 +74,20 @@ async def run(options: EngineOptions) -> int:
     home = options.home
     with engine_lock(home):
         log_to_file(home, debug=options.debug)
-        database = await Database.open(home.database_file, SystemClock())
+        database = await Database.open(
+            home.database_file,
+            SystemClock(),
+            rolled_back=bool(options.installation.rolled_back_from),
+        )
         try:
-            await _run(options, database)
+            restarts = await _run(options, database)
         finally:
             await database.close()
-    return 0
+    return RESTART_EXIT if restarts else 0
 
 
-async def _run(options: EngineOptions, database: Database) -> None:
+async def _run(options: EngineOptions, database: Database) -> bool:
+    """Run until the end; whether the engine wants to be started anew."""
     home = options.home
     token = ensure_token(home.token_file)
     machine = await asyncio.to_thread(compute.choose, options.config.model, options.config.limits)
@@ -89,7 +102,9 @@ async def _run(options: EngineOptions, database: Database) -> None:
         # Whoever has begun once has an identity.
         awaits_setup=options.awaits_setup and invite is None and not home.identity_file.exists(),
     )
-    node.notices = lambda: _notices(database)
+    node.notices = lambda: _notices(database, options.installation)
+    updating = Updating(home, node, options.installation, SystemClock())
+    node.update = lambda: updating.info
     stages = LocalStages(home)
     chats = ChatRoutes(node, database, SystemClock())
     await chats.clean_up()
@@ -107,10 +122,13 @@ async def _run(options: EngineOptions, database: Database) -> None:
         setup,
         past,
         CatalogueRoutes(node),
+        UpdateRoutes(updating),
     ]
     server = await serve(node, token, options.config.api, resources)
     working = asyncio.create_task(jobs.run(), name="jobs")
     metering = asyncio.create_task(meter.run(), name="meter")
+    looking = asyncio.create_task(updating.run(), name="updates")
+    proving = asyncio.create_task(_prove(options.installation), name="healthy")
     try:
         node.api_url = server.url
         _say_ready(options, server)
@@ -127,13 +145,25 @@ async def _run(options: EngineOptions, database: Database) -> None:
     finally:
         home.running_file.unlink(missing_ok=True)
         node.quit()  # ends the event streams, which the server would wait for
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
+        for task in (working, looking, proving):
+            task.cancel()
+        await asyncio.gather(working, looking, proving, return_exceptions=True)
+        await updating.close()
         await server.close()
         metering.cancel()
         await asyncio.wait({metering})
         await meter.close()
         await asyncio.gather(node.stop(), stages.stop())
+    return node.restarts
+
+
+async def _prove(installation: Installation) -> None:
+    """Say that this version works, if it is tried: its API answers, and goes on doing so."""
+    await asyncio.sleep(_HEALTHY_AFTER_S)
+    try:
+        await asyncio.to_thread(installation.mark_healthy)
+    except OSError as error:
+        logger.warning("it cannot be written down that this version works: %s", error.strerror)
 
 
 def _jobs(home: Home, database: Database, node: Node) -> Jobs:
@@ -150,15 +180,22 @@ def _jobs(home: Home, database: Database, node: Node) -> Jobs:
     return Jobs(store, files, answerer, clock)
 
 
-def _notices(database: Database) -> tuple[str, ...]:
-    """What a person should know of the database: how it began, and whether it keeps anything."""
-    damaged = ""
-    if database.damaged is not None:
+def _notices(database: Database, installation: Installation) -> tuple[str, ...]:
+    """What a person should know: how the database began, whether it keeps anything, a failed update."""
+    damaged = rolled_back = ""
+    if database.aside.damaged is not None:
         damaged = (
             f"The database with chats and batch jobs was damaged, so Shoal began a new one; the "
-            f"old file is kept as {database.damaged}."
+            f"old file is kept as {database.aside.damaged}."
         )
-    return tuple(filter(None, (damaged, database.trouble)))
+    if failed := installation.rolled_back_from:
+        rolled_back = f"Shoal {failed} did not start, so {__version__} runs again."
+    if failed and database.aside.newer is not None:
+        rolled_back += (
+            f" Chats and batch jobs are those of before; {failed} left its own as "
+            f"{database.aside.newer}."
+        )
+    return tuple(filter(None, (damaged, rolled_back, database.trouble)))
 
 
 async def _until_ended(node: Node, stages: LocalStages) -> None:

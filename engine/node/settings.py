@@ -21,7 +21,10 @@ from engine.localapi.settings import Effect, Setting, Settings
 
 _HIDDEN: Final = frozenset({"client.draft_place_s", "stage.emulate", "swarm.shape", "swarm.faults"})
 """For benchmarks alone."""
-_AT_ONCE: Final = ("guest.", "limits.uplink_", "limits.downlink_", "limits.models_", "limits.disk_")
+_AT_ONCE: Final = (
+    *("guest.", "limits.uplink_", "limits.downlink_", "limits.models_", "limits.disk_"),
+    "updates.",
+)
 _RESTART: Final = ("api.",)
 
 

@@ -21,7 +21,7 @@ from engine.core.clock import Clock
 from engine.core.errors import DiskFull, StorageError
 from engine.storage.failures import as_engine_errors
 from engine.storage.migrations import MIGRATIONS, Migration
-from engine.storage.opening import connect, prepare
+from engine.storage.opening import PutAside, connect, prepare
 
 T = TypeVar("T")
 
@@ -29,11 +29,11 @@ T = TypeVar("T")
 class Database:
     """One file, open. Rows are `sqlite3.Row`: by name or by number."""
 
-    def __init__(self, path: Path, damaged: Path | None) -> None:
+    def __init__(self, path: Path, aside: PutAside) -> None:
         """For a prepared file; see `open`."""
         self.path = path
-        self.damaged = damaged
-        """Where an unreadable predecessor was put aside, which the person should learn."""
+        self.aside = aside
+        """Predecessors that were put aside, which the person should learn."""
         self.trouble = ""
         """Why nothing can be kept now, which the person should learn too; empty while all is well."""
         with as_engine_errors(path):
@@ -44,18 +44,26 @@ class Database:
 
     @classmethod
     async def open(
-        cls, path: Path, clock: Clock, migrations: Sequence[Migration] = MIGRATIONS
+        cls,
+        path: Path,
+        clock: Clock,
+        migrations: Sequence[Migration] = MIGRATIONS,
+        *,
+        rolled_back: bool = False,
     ) -> Self:
         """Open the file, beginning it where there is none; the caller closes it.
 
         A damaged file is put aside, never deleted, and a new one begun. Before an older file is
-        changed to this version's shape it is copied beside itself.
+        changed to this version's shape it is copied beside itself; when a later version has been
+        `rolled_back`, that copy is used again.
 
         Raises:
             DatabaseTooNew: A later version of Shoal has written it; it is left as it is.
             StorageError, DiskFull: It cannot be opened or written.
         """
-        return await asyncio.to_thread(lambda: cls(path, prepare(path, migrations, clock)))
+        return await asyncio.to_thread(
+            lambda: cls(path, prepare(path, migrations, clock, rolled_back=rolled_back))
+        )
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work`, which only reads, on one state of the database: all that was written before.

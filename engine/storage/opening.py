@@ -7,12 +7,14 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from engine.core.clock import Clock
 from engine.core.errors import DatabaseDamaged, DatabaseTooNew
+from engine.core.whole_file import sync_directory
 from engine.storage.failures import as_engine_errors
 from engine.storage.migrations import Migration
 
@@ -23,31 +25,57 @@ _WAL_LIMIT_BYTES: Final = 64 << 20
 """A long transaction lets the log grow; afterwards it shrinks to this."""
 
 
-def prepare(path: Path, migrations: Sequence[Migration], clock: Clock) -> Path | None:
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """Files that are not used and were not deleted."""
+
+    damaged: Path | None = None
+    """Unreadable."""
+    newer: Path | None = None
+    """Written by a later version, which did not start."""
+
+
+def prepare(
+    path: Path, migrations: Sequence[Migration], clock: Clock, *, rolled_back: bool = False
+) -> PutAside:
     """Make sure that `path` is a sound database of the present version.
 
-    Returns:
-        Where a damaged file was put aside; None when there was none.
+    Args:
+        path: The file.
+        migrations: All that this version knows.
+        clock: The time.
+        rolled_back: A later version was tried and did not start. If it has changed the file, the copy
+            that it made before takes its place: nothing was lost since, because it never ran.
 
     Raises:
         DatabaseTooNew: A later version of Shoal has written it; it is left as it is.
         StorageError, DiskFull: It cannot be opened or brought to this version; it is as before.
     """
+    damaged = newer = None
     with as_engine_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        damaged = None
+        copy = _copy_of(path, len(migrations))
         try:
             if path.exists():
                 with as_engine_errors(path):
                     _check(path, len(migrations))
         except DatabaseDamaged:
-            damaged = _put_aside(path, clock)
+            damaged = _put_aside(path, "damaged", clock)
             logger.error("the database is damaged; it is kept as %s", damaged)
+        except DatabaseTooNew:
+            if not (rolled_back and copy.exists()):
+                raise
+            newer = _put_aside(path, "rolled-back", clock)
+            logger.warning("the database is that of before the update; the newer is %s", newer)
+        if copy.exists() and rolled_back and not path.exists():
+            # Also when the last attempt ended between the two steps.
+            copy.rename(path)
+            sync_directory(path.parent)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # chats are nobody's business
         with closing(connect(path)) as connection:
             _migrate(connection, path, migrations)
-    return damaged
+    return PutAside(damaged, newer)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -89,10 +117,15 @@ def _check(path: Path, known_version: int) -> None:
             raise DatabaseDamaged(f"{path} is damaged.")
 
 
-def _put_aside(path: Path, clock: Clock) -> Path:
+def _copy_of(path: Path, version: int) -> Path:
+    """Where the file was copied to before a later version changed it."""
+    return path.with_name(f"{path.stem}.version-{version}{path.suffix}")
+
+
+def _put_aside(path: Path, why: str, clock: Clock) -> Path:
     """Rename the file, and its log with it, so that what is readable can still be rescued."""
     day = datetime.fromtimestamp(clock.unix_s(), tz=UTC)
-    kept = path.with_name(f"{path.stem}.damaged-{day:%Y-%m-%d-%H%M%S}{path.suffix}")
+    kept = path.with_name(f"{path.stem}.{why}-{day:%Y-%m-%d-%H%M%S}{path.suffix}")
     for ending in ("-wal", "-shm", ""):
         part = path.with_name(path.name + ending)
         if part.exists():
@@ -105,7 +138,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mi
     if version == len(migrations):
         return
     if version:
-        _copy(connection, path.with_name(f"{path.stem}.version-{version}{path.suffix}"))
+        _copy(connection, _copy_of(path, version))
     connection.execute("PRAGMA foreign_keys = OFF")  # tables are rebuilt under their references
     connection.execute("BEGIN IMMEDIATE")
     try:

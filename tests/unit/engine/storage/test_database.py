@@ -41,8 +41,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(path: Path, migrations: Sequence[Migration] = (NOTES,)) -> AsyncIterator[Database]:
-    database = await Database.open(path, SystemClock(), migrations)
+async def opened(
+    path: Path, migrations: Sequence[Migration] = (NOTES,), *, rolled_back: bool = False
+) -> AsyncIterator[Database]:
+    database = await Database.open(path, SystemClock(), migrations, rolled_back=rolled_back)
     try:
         yield database
     finally:
@@ -64,7 +66,7 @@ async def test_what_was_written_is_there_at_once_and_after_reopening(path):
         assert await texts(database) == ["herring"]
     async with opened(path) as database:
         assert await texts(database) == ["herring"]
-        assert database.damaged is None
+        assert database.aside.damaged is None
 
 
 async def test_an_error_in_a_write_undoes_all_of_it(path):
@@ -163,6 +165,41 @@ async def test_a_database_of_a_newer_version_is_refused_and_left_untouched(path)
     assert path.read_bytes() == before
 
 
+async def test_the_copy_is_used_again_when_the_version_that_changed_the_database_did_not_start(
+    path,
+):
+    async with opened(path) as database:
+        await add(database, "herring")
+    async with opened(path, [NOTES, AUTHORS]) as database:
+        await add(database, "written by the version that failed")
+    async with opened(path, rolled_back=True) as database:
+        assert await texts(database) == ["herring"]
+        await add(database, "cod")
+        newer = database.aside.newer
+    async with opened(newer, [NOTES, AUTHORS]) as kept:
+        assert await texts(kept) == ["herring", "written by the version that failed"]
+    async with opened(path, rolled_back=True) as database:  # the next start changes nothing
+        assert await texts(database) == ["herring", "cod"]
+        assert database.aside.newer is None
+
+
+async def test_going_back_can_be_cut_off_between_its_steps(path):
+    async with opened(path) as database:
+        await add(database, "herring")
+    async with opened(path, [NOTES, AUTHORS]):
+        pass
+    path.rename(path.with_name("aside"))
+    async with opened(path, rolled_back=True) as database:
+        assert await texts(database) == ["herring"]
+
+
+async def test_a_version_that_failed_and_changed_nothing_costs_nothing(path):
+    async with opened(path) as database:
+        await add(database, "herring")
+    async with opened(path, rolled_back=True) as database:
+        assert await texts(database) == ["herring"]
+
+
 @pytest.mark.parametrize("damage", ["not a database", "torn page", "cut short"])
 async def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(path, damage):
     async with opened(path) as database:
@@ -179,13 +216,13 @@ async def test_a_damaged_database_is_kept_aside_and_a_new_one_begun(path, damage
     }[damage]
     path.write_bytes(broken)
     async with opened(path) as database:
-        assert database.damaged is not None
-        assert database.damaged.read_bytes() == broken
-        assert database.damaged.parent == path.parent
+        assert database.aside.damaged is not None
+        assert database.aside.damaged.read_bytes() == broken
+        assert database.aside.damaged.parent == path.parent
         assert await texts(database) == []
         await add(database, "herring")
     async with opened(path) as database:
-        assert database.damaged is None
+        assert database.aside.damaged is None
         assert await texts(database) == ["herring"]
 
 
@@ -245,7 +282,7 @@ async def test_what_was_acknowledged_survives_a_kill_in_the_middle_of_writing(pa
         writer.send_signal(signal.SIGKILL)
         acknowledged = [50, *(int(line) for line in writer.stdout if line.endswith("\n"))]
     async with opened(path) as database:
-        assert database.damaged is None
+        assert database.aside.damaged is None
         kept = [int(text) for text in await texts(database)]
     assert kept == list(range(len(kept)))
     assert len(kept) > acknowledged[-1]

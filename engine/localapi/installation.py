@@ -1,0 +1,70 @@
+"""How this Shoal was installed, as whoever starts it says in the environment.
+
+Standard library only; the app imports this too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from engine.localapi import versions
+
+Package = Literal["source", "deb", "run", "setup"]
+"""`source`: a checkout or pip, which Shoal leaves to the person; `deb`: the system's packages; `run`
+(Linux) and `setup` (Windows): a folder of one's own, where versions lie beside one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """Where our versions lie, if we may change them."""
+
+    package: Package = "source"
+    root: Path | None = None
+    """The folder of `engine.localapi.versions`."""
+    trial: str = ""
+    """The version that we are, while it is tried; else empty."""
+    rolled_back_from: str = ""
+    """The version that was tried last and did not start."""
+
+    @classmethod
+    def from_environment(cls) -> Installation:
+        """This process's own: `SHOAL_VERSIONS`, `SHOAL_PACKAGE` and what `start.py` adds."""
+        said = {"source", "deb", "run", "setup"} & {os.environ.get("SHOAL_PACKAGE", "")}
+        root = os.environ.get("SHOAL_VERSIONS")
+        default: Package = "run" if root else "source"
+        package = next((known for known in _PACKAGES if known in said), default)
+        return cls(
+            package=package,
+            root=Path(root) if root and package in ("run", "setup") else None,
+            trial=os.environ.get("SHOAL_TRIAL", ""),
+            rolled_back_from=os.environ.get("SHOAL_ROLLED_BACK_FROM", ""),
+        )
+
+    @property
+    def switches(self) -> bool:
+        """Whether an update can be put beside this version, and switched to."""
+        return self.root is not None
+
+    def mark_healthy(self) -> None:
+        """Say that the version which is tried works.
+
+        Raises:
+            OSError: It cannot be written down.
+        """
+        if self.root is not None and self.trial:
+            versions.mark_healthy(self.root, self.trial)
+
+    def excuse(self) -> None:
+        """Say that it cannot begin now and is not to blame.
+
+        Raises:
+            OSError: It cannot be written down.
+        """
+        if self.root is not None and self.trial:
+            versions.excuse(self.root, self.trial)
+
+
+_PACKAGES: tuple[Package, ...] = ("source", "deb", "run", "setup")

@@ -1,0 +1,103 @@
+"""Putting a version beside the one that runs: its own installer does that, we then stage it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from engine.core.errors import UpdateError
+from engine.localapi import versions
+from engine.localapi.installation import Package
+
+_log = logging.getLogger(__name__)
+
+ENDINGS: Final[Mapping[str, str]] = {"deb": ".deb", "run": ".run", "setup": ".exe"}
+_INSTALL_LIMIT_S: Final = 7200.0
+"""It may have to download a new PyTorch."""
+_KEPT_LOG_BYTES: Final = 4096
+
+
+def installer(package: Package, file: Path, root: Path) -> list[str]:
+    """The command that puts the version in `file` into its folder below `root`, and changes nothing else."""
+    if package == "setup":
+        return [str(file), "/S", "/BESIDE"]
+    return ["sh", str(file), "--", "--beside", str(root)]
+
+
+async def put_beside(
+    package: Package, file: Path, root: Path, version: str, environment: Mapping[str, str]
+) -> None:
+    """Install a package beside the version that runs, and let the next start try it.
+
+    Args:
+        package: What kind of file it is.
+        file: Checked already.
+        root: Where versions lie, see `engine.localapi.versions`.
+        version: The one in the file.
+        environment: Added to ours: how its downloads reach the internet.
+
+    Raises:
+        UpdateError: It could not be installed; the version that runs is as before.
+    """
+    try:
+        output = await _run(installer(package, file, root), environment)
+        if not (versions.folder_of(root, version) / "start.json").exists():
+            raise UpdateError(
+                f"The package of Shoal {version} did not install it; get it by hand.{output}"
+            )
+        await asyncio.to_thread(versions.stage, root, version)
+        await asyncio.to_thread(_prune, root)
+    except OSError as error:
+        raise UpdateError(
+            f"Shoal {version} could not be installed in {root} ({error.strerror}); free some space, or "
+            "correct the permissions of the folder."
+        ) from error
+
+
+async def _run(command: list[str], environment: Mapping[str, str]) -> str:
+    child = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=os.environ | dict(environment),
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    said = b""
+    try:
+        async with asyncio.timeout(_INSTALL_LIMIT_S):
+            while chunk := await child.stdout.read(65536):
+                said = (said + chunk)[-_KEPT_LOG_BYTES:]
+            await child.wait()
+    except TimeoutError as error:
+        raise UpdateError(
+            "Installing the update took hours, so it was ended; try again."
+        ) from error
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # what it has started, too
+            await asyncio.shield(child.wait())
+    text = said.decode(errors="replace").strip()
+    _log.info("%s ended with %s: %s", command[0], child.returncode, text)
+    last = f" It said: {text.splitlines()[-1]}" if text else ""
+    if child.returncode:
+        raise UpdateError(f"The update could not be installed, so this version stays.{last}")
+    return last
+
+
+def _prune(root: Path) -> None:
+    """Remove versions that neither run, nor shall, nor are kept to go back to."""
+    now = versions.read(root)
+    kept = {now.current, now.staged}
+    for folder in (root / "versions").iterdir():
+        if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)

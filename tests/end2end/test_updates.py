@@ -1,0 +1,163 @@
+"""From one version to the next and back, with real engines, real packages and a batch that runs on.
+
+None of the versions can load Qt, as on a server.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import engine
+from engine.localapi import versions
+from engine.localapi.client import ApiClient
+from engine.localapi.running import Home, find_running
+from tests.support.real_engine import eventually, gone
+from tests.support.tiny_models import save_tiny
+from tests.support.update_site import UpdateSite
+
+pytestmark = pytest.mark.end2end
+LIMIT_S = 240.0
+SOURCE = Path(engine.__file__).parent
+NUM_ROWS = 20_000
+"""More than can be done while the test runs."""
+MIGRATION = '\nMIGRATIONS = (*MIGRATIONS, Migration("{0}", ("CREATE TABLE v{0} (id INTEGER)",)))\n'
+CRASH = "\nimport os, signal\nasync def _run(options, database):\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+NO_QT = "raise ImportError('there is no Qt on a server')\n"
+
+
+def built(folder: Path, version: str, *, crashes: bool = False) -> bytes:
+    """A package that installs this source as another version, with a migration more."""
+    tree = folder / version
+    (tree / "PySide6").mkdir(parents=True)
+    (tree / "PySide6" / "__init__.py").write_text(NO_QT)
+    (tree / "resources").symlink_to(SOURCE.parent / "resources")
+    (tree / "start.json").write_text('{"command": ["{here}/shoal"]}')
+    (tree / "shoal").write_text(
+        '#!/bin/sh\nPYTHONPATH=$(dirname "$0") PYTHONDONTWRITEBYTECODE=1 '
+        f'exec {sys.executable} -m engine "$@"\n'
+    )
+    (tree / "shoal").chmod(0o755)
+    subprocess.run(["cp", "-r", SOURCE, tree / "engine"], check=True)
+    initial = tree / "engine" / "__init__.py"
+    initial.write_text(initial.read_text().replace(engine.__version__, version))
+    migrations = tree / "engine" / "storage" / "migrations.py"
+    added = map(MIGRATION.format, range(1, int(version.split(".")[1])))
+    migrations.write_text(migrations.read_text() + "".join(added))
+    if crashes:
+        run = tree / "engine" / "node" / "run.py"
+        run.write_text(run.read_text() + CRASH)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        archive.add(tree, version)
+    script = (
+        '#!/bin/sh\nset -e\n[ "$1 $2" = "-- --beside" ]\n'
+        'tail -n +6 "$0" | tar xz -C "$3/versions"\nexit 0\n'
+    )
+    return script.encode() + packed.getvalue()
+
+
+@contextmanager
+def installation(tmp_path: Path, site: UpdateSite, tiny: Path) -> Iterator[Home]:
+    """Version 0.1.0 as its own installer leaves it, running as a service would."""
+    root, home = tmp_path / "Programs für alle", Home.under(tmp_path / "home")
+    (root / "versions").mkdir(parents=True)
+    (root / "start.py").write_bytes(Path(versions.__file__).read_bytes())
+    first = tmp_path / "first.run"
+    first.write_bytes(built(tmp_path, "0.1.0"))
+    subprocess.run(["sh", first, "--", "--beside", root], check=True)
+    versions.adopt(root, "0.1.0")
+    home.config_dir.mkdir(parents=True)
+    home.settings_file.write_text(
+        f'[model]\nsource = "{tiny}"\n[updates]\nurl = "{site.url}"\nkey = "{site.key}"\n'
+    )
+    service = psutil.Popen(
+        [sys.executable, root / "start.py", "engine"],
+        cwd=tmp_path,  # else Python would find this source first
+        env={**os.environ, "SHOAL_HOME": str(tmp_path / "home"), "NO_PROXY": "127.0.0.1"},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: find_running(home), lambda ready: ready is not None, LIMIT_S)
+        yield home
+    finally:
+        family = service.children(recursive=True)
+        service.terminate()
+        service.wait(30)
+        assert gone(family, 30) == []
+
+
+def shoal(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "engine", *words],
+        env={**os.environ, "SHOAL_HOME": str(home.config_dir.parent)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+
+def call(home: Home, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    ready = find_running(home)
+    assert ready is not None
+    return ApiClient.of(ready).call(method, f"/shoal/v1/{path}", body)
+
+
+def test_chats_and_a_running_batch_survive_an_update_and_one_that_does_not_start(tmp_path):
+    tiny = save_tiny("llama", tmp_path / "tiny")
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    rows = [f"{number},word {number}" for number in range(NUM_ROWS)]
+    source.write_text("\n".join(["id,text", *rows]))
+    batch = {"input_path": str(source), "output_path": str(output), "template": "Say {text}"}
+    batch["parameters"] = {"max_tokens": 12, "temperature": 0}
+    with UpdateSite(tmp_path) as site, installation(tmp_path, site, tiny) as home:
+        chat = call(home, "POST", "chats", {"title": "Herrings"})["id"]
+        job = call(home, "POST", "jobs", batch)["id"]
+
+        def working(more_than: int = 0) -> int:
+            path = f"jobs/{job}"
+            info = eventually(
+                lambda: call(home, "GET", path), lambda i: i["done_rows"] > more_than, LIMIT_S
+            )
+            return info["done_rows"]
+
+        done = working()
+        assert "HTTP 404" in shoal(home, "update", "check").stderr
+        site.publish("0.2.0", built(tmp_path, "0.2.0"), summary="Swims faster.")
+        installed = json.loads(shoal(home, "update", "install", "--json").stdout)
+        assert (installed["step"], installed["version"]) == ("ready", "0.2.0")
+        assert installed["summary"] == "Swims faster."
+        restarted = shoal(home, "update", "restart")
+        assert restarted.returncode == 0, restarted.stderr
+        assert call(home, "GET", "status")["version"] == "0.2.0"
+        assert call(home, "GET", f"chats/{chat}")["title"] == "Herrings"
+        done = working(done)
+
+        site.publish("0.3.0", built(tmp_path, "0.3.0", crashes=True))
+        assert shoal(home, "update", "install").returncode == 0
+        failed = shoal(home, "update", "restart")
+        assert failed.returncode == 1
+        assert "Shoal 0.3.0 did not start, so 0.2.0 runs again" in failed.stderr
+        status = call(home, "GET", "status")
+        assert (status["version"], status["update"]["failed"]) == ("0.2.0", "0.3.0")
+        assert "Chats and batch jobs are those of before" in "".join(status["notices"])
+        assert call(home, "GET", f"chats/{chat}")["title"] == "Herrings"
+        working(done)
+        info = call(home, "POST", f"jobs/{job}/cancel")
+    table = list(csv.DictReader(io.StringIO(output.read_text("utf-8-sig"))))
+    assert len(table) >= done
+    assert [row["id"] for row in table] == [str(number) for number in range(len(table))]
+    assert info["failed_rows"] == 0

@@ -1,0 +1,87 @@
+"""A place on loopback that publishes versions of Shoal as a maintainer would, and can misbehave."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from installers import sign
+
+
+class UpdateSite:
+    """Serves a folder; use as a context manager.
+
+    Attributes:
+        url: Of the list of versions.
+        key: The public key that signs it.
+        cut_after: Bytes after which a transfer breaks, once, by file name.
+        ranges: `Range` headers received.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cut_after: dict[str, int] = {}
+        self.ranges: list[str] = []
+        (folder / "site").mkdir()
+        self._server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), partial(_Handler, self, directory=str(folder / "site"))
+        )
+        self.url = f"http://127.0.0.1:{self._server.server_port}/shoal.json"
+        self._private = folder / "private.pem"
+        channel = folder / "channel.json"
+        self._sign("keys", self._private, "--url", self.url, "--channel", channel)
+        self.key: str = sign.json.loads(channel.read_text())["keys"][0]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def publish(self, version: str, package: bytes, **options: str) -> Path:
+        """Sign and serve a `.run` package; returns its file."""
+        file = self.folder / "site" / f"shoal-{version}-x86_64.run"
+        file.write_bytes(package)
+        more = [word for name, value in options.items() for word in (f"--{name}", value)]
+        to = self.folder / "site" / "shoal.json"
+        self._sign("list", self._private, to, file, "--version", version, *more)
+        return file
+
+    def _sign(self, *words: object) -> None:
+        assert sign.main([*map(str, words), "--no-passphrase"]) == 0
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def __init__(self, site: UpdateSite, *args: object, **fields: object) -> None:
+        self._site = site
+        super().__init__(*args, **fields)
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        if not path.is_file():
+            self.send_error(404)
+            return
+        data, start = path.read_bytes(), 0
+        if asked := self.headers.get("Range"):
+            self._site.ranges.append(asked)
+            start = int(asked.removeprefix("bytes=").partition("-")[0])
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Length", str(len(data) - start))
+        self.end_headers()
+        cut = self._site.cut_after.pop(path.name, None)
+        self.wfile.write(data[start:cut])
+        self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        """Tests have output of their own."""
