@@ -24,7 +24,7 @@ from app.engine_link.past import PastLink
 from app.engine_link.setup import SetupLink
 from app.engine_process import EngineProcess, EngineStart
 from app.language import code_of, speak
-from app.messages import ConnectionLost, Message, QuitAsked, StatusArrived
+from app.messages import ConnectionLost, EngineCrashed, Message, QuitAsked, StatusArrived
 from app.presenters import Icon, overview
 from app.settings import Settings
 from app.setup_messages import InviteGiven
@@ -32,6 +32,7 @@ from app.single_instance import SingleInstance
 from app.state import AppState
 from app.store import Store
 from app.tray import Tray
+from app.trial import Trial
 from app.windows.home import HomeWindow, on_gnome
 from app.wiring.batch import BatchWiring
 from app.wiring.chat import ChatWiring
@@ -40,8 +41,10 @@ from app.wiring.engine_setup import EngineSetupWiring
 from app.wiring.settings import SettingsWiring, take_theme
 from app.wiring.setup import SetupWiring
 from engine.core.clock import SystemClock
+from engine.localapi.installation import Installation
 from engine.localapi.running import Home
 from engine.localapi.schema import ReadyFile
+from engine.localapi.versions import RESTART_EXIT
 
 TRAY_CHECKS_S = (0.0, 2.0)
 """At login the panel may start after us, so a missing tray is believed only at the second look."""
@@ -72,6 +75,8 @@ class Application(QObject):
         self._settings = settings
         self._instance = instance
         self._has_tray = False
+        self._exit_code = 0
+        self._trial = Trial(Installation.from_environment(), self)
         self._home: HomeWindow | None = None
         self._store = Store(self)
         api = Api(self)
@@ -103,6 +108,8 @@ class Application(QObject):
         instance.raised.connect(self._raise_window)
         instance.opened.connect(self.open_invite)
         self._join_controls(self._tray)
+        self._tray.update_wanted.connect(self._open_update)
+        self._process.restart_wanted.connect(self._on_restart_wanted)
         self._chat.resume_wanted.connect(self._link.resume)
         self._chat.start_wanted.connect(self._process.start)
         self._chat.closed.connect(self._on_window_closed)
@@ -161,6 +168,9 @@ class Application(QObject):
     def _on_message(self, message: Message) -> None:
         if isinstance(message, StatusArrived):
             self._process.link_opened()
+            self._trial.works()
+        elif isinstance(message, EngineCrashed):
+            self._trial.fails()
         self._store.dispatch(message)
         if isinstance(message, ConnectionLost):
             self._process.link_lost()
@@ -168,11 +178,18 @@ class Application(QObject):
     def _on_engine_ready(self, engine: ReadyFile) -> None:
         self._link.open(engine)
 
+    def _on_restart_wanted(self) -> None:
+        """Our engine has ended for a new version; we end too, and whoever started us starts it."""
+        self._exit_code = RESTART_EXIT
+        self._store.dispatch(QuitAsked())
+        for window in self._windows():
+            window.close()
+
     def _on_engine_ended(self) -> None:
         self._link.close()
         self._tray.hide()
         self._instance.release()
-        QCoreApplication.quit()
+        QCoreApplication.exit(self._exit_code)
 
     def _draw(self, state: AppState) -> None:
         now = datetime.now().astimezone()
@@ -230,6 +247,10 @@ class Application(QObject):
     def _open_settings(self) -> None:
         if not self._store.state.quitting:
             self._wishes.bring_up()
+
+    def _open_update(self) -> None:
+        if not self._store.state.quitting:
+            self._wishes.show_update()
 
     def _open_home(self) -> None:
         if self._home is None:
@@ -318,7 +339,8 @@ def run(home: Home, engine: EngineStart, invite: str = "") -> int:
         invite: To be offered to the person, `shoal://…`; may be empty.
 
     Returns:
-        Exit code: 0, also when another app of `home` was raised instead.
+        Exit code: 0, also when another app of `home` was raised instead; `RESTART_EXIT` to be started
+        again; 1 as a new version whose engine does not start.
 
     Raises:
         TimeoutError: Another app runs on `home` but does not answer.

@@ -27,6 +27,7 @@ from app.wsl_troubles import Trouble, sentence, trouble_in
 from engine.localapi.launch import ERROR_PREFIX
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import ReadyFile
+from engine.localapi.versions import RESTART_EXIT
 
 MAX_CRASHES = 5
 RESTART_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
@@ -77,11 +78,13 @@ class EngineProcess(QObject):
         message: An `app.state.Message` for the store.
         ready: `ReadyFile` of an engine that answers now.
         ended: After `end`: our engine is gone, or there was none.
+        restart_wanted: Our engine has ended to be started again as a new version; `ended` follows.
     """
 
     message = Signal(object)
     ready = Signal(object)
     ended = Signal()
+    restart_wanted = Signal()
 
     def __init__(self, home: Home, start: EngineStart, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -259,6 +262,11 @@ class EngineProcess(QObject):
     def _on_finished(self, code: int, status: QProcess.ExitStatus) -> None:
         self._keep_stderr()
         crashed = status is QProcess.ExitStatus.CrashExit
+        if not crashed and code == RESTART_EXIT:
+            self._ending = True
+            self.restart_wanted.emit()
+            self._on_gone("", again=False)
+            return
         if not crashed and code == ExitCode.DONE:
             # Someone ended it on purpose; starting it again would be against their will.
             self._on_gone(self.tr("The engine was asked to end."), again=False)

@@ -26,6 +26,7 @@ from app.words import (
 )
 from engine.core.plans import Span
 from engine.localapi.schema import EngineState, EngineStatus, PauseRequest
+from engine.localapi.updates import UpdateStep
 
 HOUR_S = 3600.0
 
@@ -80,6 +81,8 @@ class Overview:
     dashboard: Action
     batches: Action
     settings: Action
+    update: Action
+    """To a new version."""
     quit: Action
     facts: tuple[tuple[str, str], ...]
     """Labelled numbers for the home window."""
@@ -115,12 +118,20 @@ def overview(state: AppState, now: datetime, tr: Tr) -> Overview:
         dashboard=Action(tr("Open &dashboard"), enabled=not state.quitting),
         batches=Action(tr("Open &batches"), enabled=not state.quitting),
         settings=Action(tr("Setti&ngs"), enabled=not state.quitting),
+        update=_update(status, tr),
         quit=Action(
             tr("&Quit (engine keeps running)") if stays else tr("&Quit Shoal"),
             enabled=not state.quitting,
         ),
         facts=_facts(status, tr) if status else (),
     )
+
+
+def _update(status: EngineStatus | None, tr: Tr) -> Action:
+    info = None if status is None else status.update
+    if info is None or info.step not in (UpdateStep.AVAILABLE, UpdateStep.READY):
+        return Action("", visible=False)
+    return Action(tr("&Update to Shoal {version}").format(version=info.version))
 
 
 def _pauses(status: EngineStatus | None, tr: Tr) -> tuple[PauseChoice, ...]:

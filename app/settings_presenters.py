@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from app.setup_presenters import Card, held_card
 from app.setup_state import Setup
+from app.update_presenters import LOOKS, UpdateView, update_view
 from app.words import Tr, size
 from engine.localapi.schema import EngineStatus
 from engine.localapi.settings import Effect, KeptModelInfo
@@ -77,6 +78,7 @@ class SettingsView:
     invite: str
     api_url: str
     peer: str
+    update: UpdateView
 
 
 def settings_view(setup: Setup, status: EngineStatus | None, tr: Tr) -> SettingsView:
@@ -105,6 +107,9 @@ def settings_view(setup: Setup, status: EngineStatus | None, tr: Tr) -> Settings
         invite="" if swarm is None else swarm.invite or "",
         api_url="" if status is None else f"{status.api_url}/v1",
         peer="" if status is None else status.peer_id or "",
+        update=update_view(
+            status, next((s.value is True for s in all_settings if s.name == LOOKS), None), tr
+        ),
     )  # fmt: skip
 
 

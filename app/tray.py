@@ -26,6 +26,7 @@ class Tray(QObject):
         dashboard_wanted: Open the dashboard.
         batches_wanted: Open the batches.
         settings_wanted: Open the settings.
+        update_wanted: Show what there is to know of a new version.
         quit_wanted: End Shoal.
     """
 
@@ -36,6 +37,7 @@ class Tray(QObject):
     dashboard_wanted = Signal()
     batches_wanted = Signal()
     settings_wanted = Signal()
+    update_wanted = Signal()
     quit_wanted = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -55,6 +57,7 @@ class Tray(QObject):
         self._dashboard = self._entry(self.dashboard_wanted)
         self._batches = self._entry(self.batches_wanted)
         self._settings = self._entry(self.settings_wanted)
+        self._update = self._entry(self.update_wanted)
         self.menu.addSeparator()
         self._quit = self._entry(self.quit_wanted)
         self._icon = QSystemTrayIcon(self)
@@ -90,6 +93,7 @@ class Tray(QObject):
             (self._dashboard, view.dashboard),
             (self._batches, view.batches),
             (self._settings, view.settings),
+            (self._update, view.update),
             (self._quit, view.quit),
         ):
             _draw(entry, action)

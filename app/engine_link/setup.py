@@ -153,6 +153,11 @@ class SetupLink(QObject):
         """Change some settings, or none if one of them is wrong."""
         self._after_settings(values, lambda: self._send(ChangeDone()))
 
+    def update(self, action: str) -> None:
+        """Look for a new version, install it, or switch to it; the status tells how far it is."""
+        self._send(ChangeAsked())
+        self._change("POST", f"updates/{action}", None)
+
     def delete_model(self, name: str) -> None:
         """Remove a model from the disk."""
         self._send(ChangeAsked())

@@ -180,6 +180,10 @@
         <translation>Archiv &amp;speichern …</translation>
     </message>
     <message>
+        <source>&amp;Start again now</source>
+        <translation>Jetzt &amp;neu starten</translation>
+    </message>
+    <message>
         <source>&amp;Start the engine</source>
         <translation>Engine starte&amp;n</translation>
     </message>
@@ -198,6 +202,10 @@
     <message>
         <source>&amp;Try again</source>
         <translation>E&amp;rneut versuchen</translation>
+    </message>
+    <message>
+        <source>&amp;Update to Shoal {version}</source>
+        <translation>Auf Shoal {version} a&amp;ktualisieren</translation>
     </message>
     <message>
         <source>&amp;Upload</source>
@@ -472,6 +480,10 @@
         <translation>Kommt mit Shoal; klein genug für jeden Computer. Zum Ausprobieren, nicht für Antworten, auf die man sich verlässt.</translation>
     </message>
     <message>
+        <source>Command that installs the new version</source>
+        <translation>Befehl, der die neue Version installiert</translation>
+    </message>
+    <message>
         <source>Compute on</source>
         <translation>Rechnen auf</translation>
     </message>
@@ -520,6 +532,10 @@
         <translation>&amp;Token kopieren</translation>
     </message>
     <message>
+        <source>Copy the &amp;command</source>
+        <translation>&amp;Befehl kopieren</translation>
+    </message>
+    <message>
         <source>Copy the code</source>
         <translation>Den Code kopieren</translation>
     </message>
@@ -562,6 +578,10 @@
     <message>
         <source>Download</source>
         <translation>Download</translation>
+    </message>
+    <message>
+        <source>Downloading the update</source>
+        <translation>Die neue Version wird geladen</translation>
     </message>
     <message>
         <source>Downloading {model}</source>
@@ -622,6 +642,10 @@
     <message>
         <source>Fetching PyTorch, the largest part …</source>
         <translation>PyTorch, der größte Teil, wird geholt …</translation>
+    </message>
+    <message>
+        <source>Fetching Shoal {version}: {done} of {total}.</source>
+        <translation>Shoal {version} wird geladen: {done} von {total}.</translation>
     </message>
     <message>
         <source>Fetching the libraries it needs …</source>
@@ -750,6 +774,10 @@
     <message>
         <source>How to begin</source>
         <translation>Wie es beginnt</translation>
+    </message>
+    <message>
+        <source>I&amp;nstall Shoal {version}</source>
+        <translation>Shoal {version} i&amp;nstallieren</translation>
     </message>
     <message>
         <source>Id</source>
@@ -944,6 +972,14 @@
         <translation>Längste Antwort in Token</translation>
     </message>
     <message>
+        <source>Look for a new &amp;version</source>
+        <translation>Nach neuer &amp;Version sehen</translation>
+    </message>
+    <message>
+        <source>Look for a new version once a &amp;day</source>
+        <translation>Einmal am &amp;Tag nach einer neuen Version sehen</translation>
+    </message>
+    <message>
         <source>Looking at this computer …</source>
         <translation>Dieser Computer wird angesehen …</translation>
     </message>
@@ -1084,6 +1120,10 @@
         <translation>Niemand</translation>
     </message>
     <message>
+        <source>Nobody has looked for a new version yet.</source>
+        <translation>Nach einer neuen Version wurde noch nicht gesehen.</translation>
+    </message>
+    <message>
         <source>Nobody holds blocks {spans}, so nothing can be answered until a node with them joins.</source>
         <translation>Die Blöcke {spans} hält niemand; bis ein Knoten mit ihnen beitritt, kann nichts beantwortet werden.</translation>
     </message>
@@ -1094,6 +1134,10 @@
     <message>
         <source>Node</source>
         <translation>Knoten</translation>
+    </message>
+    <message>
+        <source>Nodes of the new version do not understand this one any more.</source>
+        <translation>Knoten der neuen Version verstehen diese nicht mehr.</translation>
     </message>
     <message>
         <source>None</source>
@@ -1456,6 +1500,10 @@
         <translation>Läuft</translation>
     </message>
     <message>
+        <source>Running requests come to their end, then Shoal starts again…</source>
+        <translation>Laufende Anfragen werden beendet, dann startet Shoal neu …</translation>
+    </message>
+    <message>
         <source>S&amp;how it</source>
         <translation>An&amp;zeigen</translation>
     </message>
@@ -1582,6 +1630,26 @@
     <message>
         <source>Shoal settings</source>
         <translation>Shoal – Einstellungen</translation>
+    </message>
+    <message>
+        <source>Shoal {version} did not start, so this version runs again.</source>
+        <translation>Shoal {version} ist nicht gestartet, darum läuft wieder diese Version.</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is fetched and its signature is right. To install it, run this in a terminal, then start Shoal again:</source>
+        <translation>Shoal {version} ist geladen, und die Signatur stimmt. Führe zum Installieren dies in einem Terminal aus und starte Shoal dann neu:</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is installed and runs after the next start. If it does not work, this version runs again by itself.</source>
+        <translation>Shoal {version} ist installiert und läuft nach dem nächsten Start. Funktioniert es nicht, läuft von selbst wieder diese Version.</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is put beside this version…</source>
+        <translation>Shoal {version} wird neben dieser Version eingerichtet …</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is there.</source>
+        <translation>Shoal {version} ist da.</translation>
     </message>
     <message>
         <source>Shoal's Linux runs under WSL version 1, which its engine cannot use. Start Shoal's setup again; it changes this to version 2.</source>
@@ -2044,6 +2112,10 @@
         <translation>Es gibt noch keine Stapel.</translation>
     </message>
     <message>
+        <source>There is no newer version.</source>
+        <translation>Es gibt keine neuere Version.</translation>
+    </message>
+    <message>
         <source>There is no pipeline to draw now: {headline}.</source>
         <translation>Gerade gibt es keine Pipeline zu zeichnen: {headline}.</translation>
     </message>
@@ -2062,6 +2134,10 @@
     <message>
         <source>This app</source>
         <translation>Diese App</translation>
+    </message>
+    <message>
+        <source>This build does not say where new versions are.</source>
+        <translation>In diesem Shoal steht nicht, wo es neue Versionen gibt.</translation>
     </message>
     <message>
         <source>This comes as soon as the engine answers.</source>
@@ -2100,12 +2176,20 @@
         <translation>Das gilt, sobald Shoal neu gestartet wird.</translation>
     </message>
     <message>
+        <source>This is Shoal {version}</source>
+        <translation>Dies ist Shoal {version}</translation>
+    </message>
+    <message>
         <source>This node is in no swarm, so it holds what fits.</source>
         <translation>Dieser Knoten ist in keinem Schwarm; er hält, was passt.</translation>
     </message>
     <message>
         <source>This node is who the copy was.</source>
         <translation>Dieser Knoten ist jetzt der aus der Kopie.</translation>
+    </message>
+    <message>
+        <source>This one runs from a folder of yours: bring it up to date as you made it.</source>
+        <translation>Dieses läuft aus einem Ordner von dir: Aktualisiere ihn so, wie du ihn angelegt hast.</translation>
     </message>
     <message>
         <source>Time left</source>

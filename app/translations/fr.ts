@@ -180,6 +180,10 @@
         <translation>&amp;Enregistrer l’archive…</translation>
     </message>
     <message>
+        <source>&amp;Start again now</source>
+        <translation>Redé&amp;marrer maintenant</translation>
+    </message>
+    <message>
         <source>&amp;Start the engine</source>
         <translation>Démarrer le mo&amp;teur</translation>
     </message>
@@ -198,6 +202,10 @@
     <message>
         <source>&amp;Try again</source>
         <translation>Réessa&amp;yer</translation>
+    </message>
+    <message>
+        <source>&amp;Update to Shoal {version}</source>
+        <translation>&amp;Mettre à jour vers Shoal {version}</translation>
     </message>
     <message>
         <source>&amp;Upload</source>
@@ -472,6 +480,10 @@
         <translation>Fourni avec Shoal ; assez petit pour tout ordinateur. Pour essayer, pas pour des réponses fiables.</translation>
     </message>
     <message>
+        <source>Command that installs the new version</source>
+        <translation>Commande qui installe la nouvelle version</translation>
+    </message>
+    <message>
         <source>Compute on</source>
         <translation>Calculer sur</translation>
     </message>
@@ -520,6 +532,10 @@
         <translation>Copier le &amp;jeton</translation>
     </message>
     <message>
+        <source>Copy the &amp;command</source>
+        <translation>Copier la comman&amp;de</translation>
+    </message>
+    <message>
         <source>Copy the code</source>
         <translation>Copier le code</translation>
     </message>
@@ -562,6 +578,10 @@
     <message>
         <source>Download</source>
         <translation>Débit descendant</translation>
+    </message>
+    <message>
+        <source>Downloading the update</source>
+        <translation>Téléchargement de la mise à jour</translation>
     </message>
     <message>
         <source>Downloading {model}</source>
@@ -622,6 +642,10 @@
     <message>
         <source>Fetching PyTorch, the largest part …</source>
         <translation>Téléchargement de PyTorch, la plus grande partie …</translation>
+    </message>
+    <message>
+        <source>Fetching Shoal {version}: {done} of {total}.</source>
+        <translation>Téléchargement de Shoal {version} : {done} sur {total}.</translation>
     </message>
     <message>
         <source>Fetching the libraries it needs …</source>
@@ -750,6 +774,10 @@
     <message>
         <source>How to begin</source>
         <translation>Comment commencer</translation>
+    </message>
+    <message>
+        <source>I&amp;nstall Shoal {version}</source>
+        <translation>I&amp;nstaller Shoal {version}</translation>
     </message>
     <message>
         <source>Id</source>
@@ -944,6 +972,14 @@
         <translation>Réponse la plus longue, en tokens</translation>
     </message>
     <message>
+        <source>Look for a new &amp;version</source>
+        <translation>Chercher une nouvelle &amp;version</translation>
+    </message>
+    <message>
+        <source>Look for a new version once a &amp;day</source>
+        <translation>Chercher une nouvelle version une fois par &amp;jour</translation>
+    </message>
+    <message>
         <source>Looking at this computer …</source>
         <translation>Examen de cet ordinateur …</translation>
     </message>
@@ -1084,6 +1120,10 @@
         <translation>Personne</translation>
     </message>
     <message>
+        <source>Nobody has looked for a new version yet.</source>
+        <translation>Aucune nouvelle version n’a encore été cherchée.</translation>
+    </message>
+    <message>
         <source>Nobody holds blocks {spans}, so nothing can be answered until a node with them joins.</source>
         <translation>Personne n’héberge les blocs {spans} ; aucune réponse n’est possible avant qu’un nœud ne les apporte.</translation>
     </message>
@@ -1094,6 +1134,10 @@
     <message>
         <source>Node</source>
         <translation>Nœud</translation>
+    </message>
+    <message>
+        <source>Nodes of the new version do not understand this one any more.</source>
+        <translation>Les nœuds de la nouvelle version ne comprennent plus celle-ci.</translation>
     </message>
     <message>
         <source>None</source>
@@ -1456,6 +1500,10 @@
         <translation>En cours</translation>
     </message>
     <message>
+        <source>Running requests come to their end, then Shoal starts again…</source>
+        <translation>Les requêtes en cours se terminent, puis Shoal redémarre…</translation>
+    </message>
+    <message>
         <source>S&amp;how it</source>
         <translation>&amp;Afficher</translation>
     </message>
@@ -1582,6 +1630,26 @@
     <message>
         <source>Shoal settings</source>
         <translation>Shoal – Réglages</translation>
+    </message>
+    <message>
+        <source>Shoal {version} did not start, so this version runs again.</source>
+        <translation>Shoal {version} n’a pas démarré ; cette version fonctionne donc de nouveau.</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is fetched and its signature is right. To install it, run this in a terminal, then start Shoal again:</source>
+        <translation>Shoal {version} est téléchargé et sa signature est juste. Pour l’installer, exécutez ceci dans un terminal, puis redémarrez Shoal :</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is installed and runs after the next start. If it does not work, this version runs again by itself.</source>
+        <translation>Shoal {version} est installé et fonctionnera au prochain démarrage. S’il ne marche pas, cette version reprendra d’elle-même.</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is put beside this version…</source>
+        <translation>Shoal {version} est installé à côté de cette version…</translation>
+    </message>
+    <message>
+        <source>Shoal {version} is there.</source>
+        <translation>Shoal {version} est disponible.</translation>
     </message>
     <message>
         <source>Shoal's Linux runs under WSL version 1, which its engine cannot use. Start Shoal's setup again; it changes this to version 2.</source>
@@ -2044,6 +2112,10 @@
         <translation>Il n’y a pas encore de lot.</translation>
     </message>
     <message>
+        <source>There is no newer version.</source>
+        <translation>Il n’y a pas de version plus récente.</translation>
+    </message>
+    <message>
         <source>There is no pipeline to draw now: {headline}.</source>
         <translation>Aucun pipeline à dessiner pour l’instant : {headline}.</translation>
     </message>
@@ -2062,6 +2134,10 @@
     <message>
         <source>This app</source>
         <translation>Cette application</translation>
+    </message>
+    <message>
+        <source>This build does not say where new versions are.</source>
+        <translation>Cette version n’indique pas où se trouvent les nouvelles.</translation>
     </message>
     <message>
         <source>This comes as soon as the engine answers.</source>
@@ -2100,12 +2176,20 @@
         <translation>Cela prendra effet au prochain lancement de Shoal.</translation>
     </message>
     <message>
+        <source>This is Shoal {version}</source>
+        <translation>Voici Shoal {version}</translation>
+    </message>
+    <message>
         <source>This node is in no swarm, so it holds what fits.</source>
         <translation>Ce nœud n’est dans aucun essaim ; il héberge ce qui tient.</translation>
     </message>
     <message>
         <source>This node is who the copy was.</source>
         <translation>Ce nœud est maintenant celui de la copie.</translation>
+    </message>
+    <message>
+        <source>This one runs from a folder of yours: bring it up to date as you made it.</source>
+        <translation>Celui-ci fonctionne depuis un dossier à vous : mettez-le à jour comme vous l’avez créé.</translation>
     </message>
     <message>
         <source>Time left</source>

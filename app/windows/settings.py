@@ -33,6 +33,7 @@ from app.windows.settings_app import AppPart
 from app.windows.settings_identity import IdentityPart
 from app.windows.settings_models import ModelsPart
 from app.windows.settings_swarm import SwarmPart
+from app.windows.settings_update import UpdatePart
 from app.windows.top_window import TopWindow
 
 SIZE_PX = (820, 640)
@@ -67,6 +68,7 @@ class SettingsWindow(TopWindow):
         self.card = CardFrame()
         self.swarm, self.app, self.api = SwarmPart(), AppPart(), ApiPart()
         self.models, self.identity = ModelsPart(), IdentityPart()
+        self.update_part = UpdatePart()
         self.list = QListWidget()
         self.list.setObjectName("pages")
         self.list.setAccessibleName(self.tr("Pages of the settings"))
@@ -120,6 +122,7 @@ class SettingsWindow(TopWindow):
         self.api.show_view(view)
         self.models.show_view(view)
         self.identity.show_view(view)
+        self.update_part.show_view(view.update)
         self._error.setText(view.error)
         self._error_frame.setAccessibleName(view.error)
         self._error_frame.setVisible(bool(view.error))
@@ -157,7 +160,7 @@ class SettingsWindow(TopWindow):
             ),
             (self.tr("Models"), "", [*rows[MODELS], self.models]),
             (self.tr("Swarm"), "", [self.swarm]),
-            (self.tr("This app"), "", [self.app]),
+            (self.tr("This app"), "", [self.app, self.update_part]),
             (
                 self.tr("Other programs"),
                 self.tr("Programs that know OpenAI's API can use this engine."),

@@ -16,7 +16,8 @@ from app.settings_presenters import settings_view
 from app.setup_messages import InviteGiven
 from app.state import AppState
 from app.store import Store
-from app.windows.settings import SWARM, SettingsWindow
+from app.update_presenters import LOOKS
+from app.windows.settings import APP, SWARM, SettingsWindow
 from app.windows.swarm_choice import Choice, Way
 from engine.localapi.running import Home
 from engine.localapi.settings import IdentityBackup
@@ -69,6 +70,12 @@ class SettingsWiring(QObject):
         self._draw(self._store.state)
         self.window.bring_up()
 
+    def show_update(self) -> None:
+        """Show what there is to know of a new version."""
+        self.bring_up()
+        assert self.window is not None
+        self.window.open_page(APP)
+
     def _build(self) -> SettingsWindow:
         state = self._store.state
         window = SettingsWindow(settings_view(state.setup, state.status, self.tr))
@@ -89,6 +96,12 @@ class SettingsWiring(QObject):
         window.models.delete_wanted.connect(self._link.delete_model)
         window.identity.backup_wanted.connect(self._back_up)
         window.identity.restore_wanted.connect(self._restore)
+        window.update_part.check_wanted.connect(lambda: self._link.update("check"))
+        window.update_part.install_wanted.connect(lambda: self._link.update("install"))
+        window.update_part.restart_wanted.connect(lambda: self._link.update("restart"))
+        window.update_part.looking_wanted.connect(
+            lambda looks: self._link.change_settings({LOOKS: looks})
+        )
         window.closed.connect(self.closed)
         return window
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtWidgets import QWidget
 
@@ -25,6 +26,7 @@ from app.windows.settings import SettingsWindow
 from engine.localapi.schema import Progress, SwarmInfo
 from engine.localapi.settings import KeptModelInfo, KeptModels
 from engine.localapi.setup import PlanPreview
+from engine.localapi.updates import UpdateInfo, UpdateStep
 from tests.support.app_states import NOW, after, engine_settings, status
 from tests.support.desktop.language import tr
 
@@ -36,6 +38,35 @@ KEPT = KeptModels(
         KeptModelInfo(name="starter-float32", num_bytes=815_000_000, in_use=False),
     ),
 )
+_NEW: Any = {
+    "version": "0.2.0",
+    "summary": "Drafts of a model make answers on slow lines twice as fast.",
+}
+UPDATES = {
+    "there": UpdateInfo(step=UpdateStep.AVAILABLE, package="run", is_needed=True, **_NEW),
+    "fetched": UpdateInfo(
+        step=UpdateStep.FETCHING, package="run", done_bytes=31_000_000, total_bytes=84_000_000, **_NEW
+    ),
+    "ready": UpdateInfo(step=UpdateStep.READY, package="run", **_NEW),
+    "by-hand": UpdateInfo(
+        step=UpdateStep.READY,
+        package="deb",
+        command="sudo apt install /home/ada/.cache/shoal/updates/shoal_0.2.0_amd64.deb",
+        **_NEW,
+    ),
+    "failed": UpdateInfo(
+        step=UpdateStep.AVAILABLE,
+        package="run",
+        failed="0.2.0",
+        problem="The package at https://shoal.example/shoal-0.2.0-x86_64.run is not the one that was "
+        "signed, so it was deleted; try again later, and if it stays so, tell those who publish Shoal.",
+        **_NEW,
+    ),
+    "of-a-folder": UpdateInfo(step=UpdateStep.AVAILABLE, package="source", **_NEW),
+}  # fmt: skip
+"""New versions, in the states that look different."""
+LATEST = UpdateInfo(step=UpdateStep.LATEST, package="run")
+
 PAGES = ("limits", "rules", "models", "swarm", "app", "api", "identity")
 
 
@@ -101,7 +132,7 @@ def settings_windows(
 ) -> Iterator[tuple[str, QWidget]]:
     """Every page of the settings."""
     state = after(
-        StatusArrived(status(peer_id="12D3KooWExample")),
+        StatusArrived(status(peer_id="12D3KooWExample", update=LATEST)),
         SettingsArrived(engine_settings(limits__uplink_bytes_per_s=1_000_000.0)),
         PlanArrived(preview()),
         KeptModelsArrived(KEPT),
@@ -118,4 +149,10 @@ def settings_windows(
         if wanted(f"settings-{name}"):
             window.open_page(page)
             yield f"settings-{name}", window
+    window.open_page(PAGES.index("app"))
+    for name, info in UPDATES.items():
+        if wanted(f"settings-update-{name}"):
+            seen = after(StatusArrived(status(update=info)), start=state)
+            window.show_view(settings_view(seen.setup, seen.status, tr))
+            yield f"settings-update-{name}", window
     window.deleteLater()

@@ -14,6 +14,7 @@ from app.engine_process import MAX_CRASHES, EngineProcess, EngineStart
 from app.messages import EngineCrashed, EngineFound, EngineStarting, EngineStopped, Message
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import ReadyFile
+from engine.localapi.versions import RESTART_EXIT
 from tests.support.desktop.screen import wait_until
 
 ENGINE = (sys.executable, "-m", "tests.support.fake_engine")
@@ -142,3 +143,14 @@ def test_missing_program_is_told(qtbot: QtBot, home: Home) -> None:
     stopped = watched.messages[-1]
     assert isinstance(stopped, EngineStopped)
     assert "/nowhere/shoal cannot be started" in stopped.reason
+
+
+def test_engine_that_ends_for_a_new_version_is_not_started_again_by_the_old_app(
+    qtbot: QtBot, home: Home
+) -> None:
+    command = (sys.executable, "-c", f"raise SystemExit({RESTART_EXIT})")
+    one = Watched(qtbot, home, command)
+    with qtbot.waitSignals([one.process.restart_wanted, one.process.ended], order="strict"):
+        one.process.start()
+    assert one.kinds() == [EngineStarting]
+    one.process.deleteLater()

@@ -108,3 +108,15 @@ def test_message_about_a_batch_leads_to_the_batches(tray: Tray, qtbot: QtBot) ->
     tray.notify("“Articles” is done: 120 rows answered.")
     with qtbot.waitSignal(tray.batches_wanted):
         tray._icon.messageClicked.emit()
+
+
+def test_a_new_version_is_an_entry_that_leads_to_it(tray: Tray, qtbot: QtBot) -> None:
+    hear(tray, StatusArrived(status(update={"step": "latest", "package": "run"})))
+    assert not [label for label in labels(tray) if "Update" in label]
+    new = {"step": "available", "package": "run", "version": "0.2.0"}
+    hear(tray, StatusArrived(status(update=new)))
+    (entry,) = [
+        entry for entry in entries(tray) if "Update to Shoal 0.2.0" in entry.text().replace("&", "")
+    ]
+    with qtbot.waitSignal(tray.update_wanted):
+        entry.trigger()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
@@ -26,12 +27,13 @@ from app.setup_messages import (
     SettingsArrived,
     SwarmArrived,
 )
-from app.windows.settings import API, SettingsWindow
+from app.windows.settings import API, APP, SettingsWindow
 from app.windows.swarm_choice import Choice, Way
 from engine.config import Config
 from engine.localapi.running import Home
 from engine.localapi.schema import SwarmInfo
 from engine.localapi.settings import KeptModelInfo, KeptModels
+from engine.localapi.updates import UpdateInfo
 from tests.support.app_states import after, engine_settings, plan_preview, status
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -227,3 +229,58 @@ def test_looks_are_remembered(tmp_path: Path) -> None:
     settings._file.sync()
     again = Settings(Home.under(tmp_path))
     assert (again.theme, again.stays_in_tray) == (Theme.DARK, False)
+
+
+def with_update(**fields: Any) -> Any:
+    info = UpdateInfo.model_validate({"package": "run", "version": "0.2.0", **fields})
+    state = after(StatusArrived(status(update=info)), SettingsArrived(engine_settings()))
+    return settings_view(state.setup, state.status, str)
+
+
+def test_a_new_version_is_installed_and_switched_to_by_clicks(
+    window: SettingsWindow, qtbot: QtBot
+) -> None:
+    window.open_page(APP)
+    part = window.update_part
+    window.show_view(with_update(step="available", summary="Swims faster."))
+    assert "This is Shoal 0.1.0" in shown(part)
+    assert "Shoal 0.2.0 is there. Swims faster." in shown(part)
+    assert not part.restart.isVisible()
+    with qtbot.waitSignal(part.install_wanted):
+        qtbot.mouseClick(part.install, Qt.MouseButton.LeftButton)
+    window.show_view(with_update(step="fetching", done_bytes=4e6, total_bytes=8e6))
+    assert "Fetching Shoal 0.2.0: 4.0 MB of 8.0 MB." in shown(part)
+    assert not part.install.isVisible()
+    window.show_view(with_update(step="ready"))
+    with qtbot.waitSignal(part.restart_wanted):
+        qtbot.mouseClick(part.restart, Qt.MouseButton.LeftButton)
+    with qtbot.waitSignal(part.looking_wanted) as looking:
+        part.looks.click()
+    assert looking.args == [False]
+
+
+def test_what_the_systems_package_manager_must_install_is_a_command_to_copy(
+    window: SettingsWindow,
+) -> None:
+    window.open_page(APP)
+    command = "sudo apt install /home/ada/shoal_0.2.0_amd64.deb"
+    window.show_view(with_update(step="ready", package="deb", command=command))
+    part = window.update_part
+    assert part.command.text() == command
+    assert not part.restart.isVisible()
+    part.copy.click()
+    assert QGuiApplication.clipboard().text() == command
+
+
+def test_a_version_that_failed_and_one_that_was_refused_are_told(window: SettingsWindow) -> None:
+    window.open_page(APP)
+    window.show_view(with_update(step="available", failed="0.2.0", problem="It was altered."))
+    assert "Shoal 0.2.0 did not start, so this version runs again." in shown(window)
+    assert "It was altered." in shown(window)
+
+
+def test_an_installation_of_ones_own_is_left_to_its_owner(window: SettingsWindow) -> None:
+    window.open_page(APP)
+    window.show_view(with_update(step="available", package="source"))
+    assert not window.update_part.install.isVisible()
+    assert "bring it up to date as you made it" in shown(window)
