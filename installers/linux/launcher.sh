@@ -1,3 +1,3 @@
 #!/bin/sh
 # Sets the engine up if that is needed, then becomes what was asked for.
-exec "@HERE@/shoal-setup" launch @NAME@ "$@"
+SHOAL_PACKAGE=deb exec "@HERE@/shoal-setup" launch @NAME@ "$@"
