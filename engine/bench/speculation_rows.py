@@ -119,7 +119,8 @@ def row_of(
     rounds = max(1, sum(measured.rounds - batch_size for measured in drafted))
     tokens = sum(len(times) - 1 for measured in drafted for times in measured.arrivals_s)
     up = sum(measured.sent_row_bytes for measured in drafted) / rounds
-    down = sum(map(_answered_bytes, drafted)) / max(1, sum(map(_answers, drafted)))
+    answers = sum(_answers(measured, way) for measured in drafted)
+    down = sum(map(_answered_bytes, drafted)) / max(1, answers)
     framing = ROW_BYTES + (HEADER_BYTES if batch_size == 1 else 0)
     ms = 1e3 / setting.slow_down
     round_ms = ms * sum(map(decode_s, drafted)) * batch_size / rounds
@@ -253,10 +254,11 @@ def _answered_bytes(measured: Measured) -> int:
     return sent - was_sent
 
 
-def _answers(measured: Measured) -> int:
+def _answers(measured: Measured, way: Speculation) -> int:
     """Rows in them: one of each sequence in each of its rounds, which passes share."""
     before, after = (counters.stages[-1] for counters in _counters(measured))
     batch_size = len(measured.arrivals_s)
-    if batch_size == 1:
+    # Of chunks that a verdict makes void some are computed, and none is answered.
+    if batch_size == 1 and way.draft != "auto" and way.pipelined != "on":
         return after.forwards - before.forwards
     return measured.rounds - batch_size

@@ -27,6 +27,7 @@ OPTIONS = (
     Option(Source.MODEL, 4),
     Option(Source.MODEL, 8),
     Option(Source.MODEL, 13, width=4),
+    Option(Source.LOOKUP, 8, ahead=4),
 )
 COSTS = Costs(
     num_stages=3,
@@ -60,20 +61,25 @@ def play(world: World, told: Costs, seed: int, tokens: int = TOKENS) -> tuple[fl
     rng = random.Random(seed)
     controller = Controller(OPTIONS, told, Timing())
     done, taken_s, plain_s = 0, 0.0, 0.0
+    flowing: Option | None = None  # whose next chunk is on its way, and right so far
     while done < tokens:
         costs = world.costs(done)
         controller.set_costs(costs)
         option = controller.choose().option
-        right = 0
+        right, flows = 0, flowing == option
+        places = option.depth - flows  # one of them was the last answer
+        flowing = None
         if option.is_plain:  # look-up is held against what was committed without it
             controller.observe_guesses(LOOKUP, 1, int(rng.random() < world.rates(done, LOOKUP)))
         else:
-            while right < option.depth and rng.random() < world.rates(done, option):
+            while right < places and rng.random() < world.rates(done, option):
                 right += 1
-            controller.observe_guesses(option, min(right + 1, option.depth), right)
+            controller.observe_guesses(option, min(right + 1, places), right)
+            if option.ahead > 1 and right == places and rng.random() < world.rates(done, option):
+                flowing = option
         factor = world.plain_factor if option.is_plain else world.round_factor
         jitter = 1 + world.noise * (2 * rng.random() - 1)
-        round_s = costs.round_s(option) * factor * jitter
+        round_s = costs.round_s(option, float(flows)) * factor * jitter
         controller.observe(option, 1 + right, round_s)
         taken_s += round_s
         committed = min(1 + right, tokens - done)
@@ -223,7 +229,8 @@ def test_it_says_why_nothing_is_drafted() -> None:
     timing = Timing()
     timing.note(PLAIN, COSTS.plain_s, COSTS.plain_s)
     slow = replace(COSTS, draft_token_s={Source.MODEL: 1.0})
-    assert Controller(OPTIONS[1:], slow, timing).choose().reason is Reason.TOO_SLOW
+    models = [option for option in OPTIONS if option.source is Source.MODEL]
+    assert Controller(models, slow, timing).choose().reason is Reason.TOO_SLOW
     controller = Controller(OPTIONS[:1], COSTS, timing)
     controller.observe_guesses(OPTIONS[0], 50, 0)
     assert controller.choose().reason is Reason.TOO_FEW_RIGHT
