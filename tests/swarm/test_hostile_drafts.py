@@ -232,6 +232,31 @@ async def test_drafts_that_a_verdict_makes_void_cost_nothing_and_are_no_fault(
     links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
 
 
+async def test_stranger_makes_no_draft_of_others_void(swarm: LocalSwarm) -> None:
+    links, answers = await open_with_room(swarm, "owner")
+    links.send(STAGE, drafted(0, [1, 2], ()))
+    _, token = await next_answer(answers)
+    rest = (await truth(swarm, [1, 2]))[1:3]
+    links.send(STAGE, drafted(2, [token, *rest], (-1, 0)))
+    answer, token = await next_answer(answers)
+    assert answer.accepted == 2
+    stranger = await swarm.node("stranger")
+    lost = asyncio.Event()
+    stranger.on_lost(lambda peer, reason: lost.set())
+    stranger.send(STAGE, ahead(5, [(token + 1) % VOCAB_SIZE], 1))
+    await asyncio.wait_for(lost.wait(), 20)
+    links.send(STAGE, ahead(5, [token], 1))
+    answer, _ = await next_answer(answers)
+    assert (answer.position, answer.accepted) == (6, 1)
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
+async def truth(swarm: LocalSwarm, prompt: list[int]) -> list[int]:
+    params = [SamplingParams(max_new_tokens=5)]
+    (events,) = await collect(await swarm.add_client("truth"), [prompt], params)
+    return [event.id for event in events]
+
+
 async def test_client_whose_draft_is_refused_goes_on_without(swarm: LocalSwarm) -> None:
     class Nonsense:
         def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
