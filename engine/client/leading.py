@@ -11,6 +11,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Coroutine
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -134,12 +135,14 @@ class Leading:
         ids: list[int] = []
         for sequence, option, tree in made:
             if tree is None:
+                if steering is not None:
+                    steering.begins(sequence, option, len(sequence.tree))
                 self._send_ahead(sequence, rows, ids)
                 continue
             if steering is not None:
                 tree = shallow(tree, sequence.draft_depth)
                 sequence.leads = len(tree) > 0  # a round of nothing closes the ring
-                steering.begins(sequence, option, len(tree))
+                steering.begins(sequence, replace(option, ahead=1), len(tree))
             sequence.option = option
             row, tokens = sequence.next_row(batch.attempt, tree)
             rows.append(row)
@@ -158,10 +161,8 @@ class Leading:
         option, steering = sequence.option, self._batch.steering
         if option.ahead == 1 or sequence.draft is None or not len(sequence.tree):
             return
-        if steering is not None:
-            steering.begins(sequence, option, len(sequence.tree))
-            if steering.decision.option != option:
-                return  # let what is on its way arrive first
+        if steering is not None and steering.decision.option != option:
+            return  # let what is on its way arrive first
         assumed, size = sequence.assumed, option.num_tokens
         wanted = len(assumed) + size * (option.ahead - 1 - len(sequence.behind))
         tree = shallow(sequence.draft.propose(sequence.ids, wanted), sequence.draft_depth)

@@ -118,12 +118,14 @@ class Controller:
         """Take what became of a round.
 
         Args:
-            option: What was asked for; a draft that had nothing to say made it plain.
+            option: What was asked for; a draft that had nothing to say made it plain. The first of
+                chunks ahead is a round like those without others behind it.
             committed: Tokens, the mean over the rows of a batch.
             round_s: All of it, drafting included.
         """
         plain_s = self._expected_s(PLAIN)
         sure = 0.0 if option.is_plain else self._acceptance.all_accepted(option)
+        sure = 1.0 if option.ahead > 1 else sure  # else it had come after a whole round
         self._timing.note(option, round_s, self._costs.round_s(option, sure))
         if option.is_plain:
             self._drafted_rounds = 0

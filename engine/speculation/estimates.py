@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.core.generation import DraftMode
@@ -111,7 +111,7 @@ class Timing:
         return option in self._ratios
 
     def note(self, option: Option, measured_s: float, predicted_s: float) -> None:
-        """Take the time of one round."""
+        """Take the time of one round; of chunks ahead, what passed since the answer to the one before."""
         if predicted_s <= 0 or measured_s <= 0:
             return
         ratio = measured_s / predicted_s
@@ -120,7 +120,7 @@ class Timing:
         self._ratios[option] = (
             ratio if known is None else known + _TIME_SHARE * (min(ratio, 2 * known) - known)
         )
-        if not option.is_plain:
+        if not option.is_plain and option.ahead == 1:
             self._of_rounds += _TIME_SHARE * (self._ratios[option] - self._of_rounds)
 
     def expected_s(self, option: Option, costs: Costs, acceptance: Acceptance) -> float:
@@ -129,7 +129,10 @@ class Timing:
         known = self._ratios.get(option)
         if known is None:
             known = 1.0 if option.is_plain else self._of_rounds
-        return costs.round_s(option, sure) * known
+        if option.ahead == 1:
+            return costs.round_s(option, sure) * known
+        alone_s = self.expected_s(replace(option, ahead=1), costs, acceptance)
+        return (1 - sure) * alone_s + sure * known * costs.round_s(option, 1.0)
 
 
 def _key(option: Option) -> tuple[Source, bool, bool]:

@@ -80,7 +80,8 @@ def play(world: World, told: Costs, seed: int, tokens: int = TOKENS) -> tuple[fl
         factor = world.plain_factor if option.is_plain else world.round_factor
         jitter = 1 + world.noise * (2 * rng.random() - 1)
         round_s = costs.round_s(option, float(flows)) * factor * jitter
-        controller.observe(option, 1 + right, round_s)
+        seen = option if flows else replace(option, ahead=1)
+        controller.observe(seen, 1 + right, round_s)
         taken_s += round_s
         committed = min(1 + right, tokens - done)
         plain_s += committed * costs.plain_s * world.plain_factor
