@@ -186,6 +186,10 @@ class Batch:
         """Sequences that have not finished."""
         return [sequence for sequence in self.sequences.values() if not sequence.finished]
 
+    def left_tokens(self) -> int:
+        """How many tokens the longest sequence may still get."""
+        return max((sequence.draft_depth for sequence in self.waiting), default=0)
+
     def begin_attempt(self) -> None:
         """From now on, tokens and failures of earlier attempts no longer count.
 

@@ -196,7 +196,9 @@ class Client:
             if batch.drafting is not None and batch.drafting.make_policy is not None:
                 costs, timing = self._round_costs(route, len(waiting))
                 policy = batch.drafting.make_policy(costs, timing)
-                batch.steering = Steering(policy, self._clock, costs, batch.drafter)
+                batch.steering = Steering(
+                    policy, self._clock, costs, batch.drafter, batch.left_tokens
+                )
 
     def _round_costs(self, route: Route, batch_size: int) -> tuple[Costs, Timing]:
         """What rounds of a batch should take on a route, and have taken there."""

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_IDLE_S: Final = 60.0
+_IDLE_S: Final = 120.0
 """The process ends when no request has wanted it for so long."""
 _START_LIMIT_S: Final = 120.0
 _ANSWER_LIMIT_S: Final = 30.0
@@ -34,7 +34,7 @@ _SPARE_TOKENS: Final = 256
 _NEWEST_SHARE: Final = 0.2
 """Of the newest time in the mean."""
 _WARM_UP: Final = tuple(range(8))
-_WARM_UP_SEQUENCE: Final = 0
+_WARM_UP_ROWS: Final = 8
 _WARM_UP_LEVELS: Final = 4
 _WARM_UP_TIMES: Final = 3
 
@@ -57,6 +57,24 @@ class Wanted:
     """Its tokens; the last of them may be taken to be committed, and taken back by the next call."""
 
 
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How long a place of a draft takes."""
+
+    pass_s: float
+    """However many sequences."""
+    row_s: float
+    """And for each of them."""
+
+    def level_s(self, rows: int) -> float:
+        """For so many sequences together."""
+        return self.pass_s + rows * self.row_s
+
+    def times(self, factor: float) -> Speed:
+        """So many times as long."""
+        return Speed(self.pass_s * factor, self.row_s * factor)
+
+
 class Drafter:
     """One draft model, shared by all requests.
 
@@ -64,7 +82,7 @@ class Drafter:
         order: What drafts, and for which model.
         clock: Tells the time.
         rests: Why nothing may be held in memory now; empty: it may.
-        level_s: What a place of a draft is taken to need before that was measured.
+        speed: What is taken to be its speed before that was measured.
         idle_s: The process ends when no request has wanted it for so long.
     """
 
@@ -74,15 +92,14 @@ class Drafter:
         clock: Clock,
         rests: Callable[[], str] = str,
         *,
-        level_s: float = 0.01,
+        speed: Speed = Speed(0.01, 0.002),
         idle_s: float = _IDLE_S,
     ) -> None:
         self._order = order
         self._clock = clock
         self._rests = rests
         self._idle_s = idle_s
-        self.level_s = level_s
-        """What a place of a draft takes for one sequence."""
+        self._speed = speed
         self.seconds = 0.0
         """What all proposals have taken together."""
         self.trouble: EngineError | None = None
@@ -99,6 +116,10 @@ class Drafter:
         self._not_before_s = 0.0
         self._ending: set[asyncio.Task[None]] = set()
 
+    def level_s(self, rows: int) -> float:
+        """What a place of so many sequences' drafts takes together."""
+        return self._speed.level_s(rows)
+
     @property
     def is_ready(self) -> bool:
         """Whether it can be asked now."""
@@ -110,9 +131,14 @@ class Drafter:
         return not self._rests() and self._clock.monotonic_s() >= self._not_before_s
 
     @property
-    def is_busy_beside(self) -> bool:
-        """Whether it starts or reads a prompt: what else this machine does may be slower meanwhile."""
-        return self._starting is not None or self._reading > 0
+    def is_starting(self) -> bool:
+        """Whether its process starts: what else this machine does may be slower meanwhile."""
+        return self._starting is not None
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether it reads a prompt: the same."""
+        return self._reading > 0
 
     @property
     def pid(self) -> int | None:
@@ -171,23 +197,17 @@ class Drafter:
             WorkerFailed: The process ended, or did not answer in time.
         """
         process = await self._opened_at([one.sequence for one in wanted])
-        proposals = await self._answered(
-            process,
-            asyncio.gather(
-                *(
-                    process.propose(one.sequence.session, one.ids, num_tokens, width=width)
-                    for one in wanted
-                )
-            ),
-        )
-        for one, proposal in zip(wanted, proposals, strict=True):
-            # A first proposal reads the prompt as well, which says nothing of the others.
-            if one.sequence.session in self._following and len(proposal.tree):
-                levels = max(proposal.tree.depths())
-                self.level_s += _NEWEST_SHARE * (proposal.draft_s / levels - self.level_s)
-            self._following.add(one.sequence.session)
-            self.seconds += proposal.draft_s
-        return [proposal.tree for proposal in proposals]
+        rows = [(one.sequence.session, one.ids) for one in wanted]
+        answer = await self._answered(process, process.propose(rows, num_tokens, width=width))
+        self.seconds += answer.draft_s
+        sessions = {one.sequence.session for one in wanted}
+        levels = max((max(tree.depths(), default=0) for tree in answer.trees), default=0)
+        # A first proposal reads the prompt as well, which says nothing of the others.
+        if levels and sessions <= self._following:
+            ratio = answer.draft_s / (levels * self._speed.level_s(len(wanted)))
+            self._speed = self._speed.times(1 + _NEWEST_SHARE * (ratio - 1))
+        self._following |= sessions
+        return list(answer.trees)
 
     def close(self, sessions: Iterable[SessionId]) -> None:
         """Forget sequences; when there are none, the process ends after a while."""
@@ -214,7 +234,7 @@ class Drafter:
             async with asyncio.timeout(_START_LIMIT_S):
                 process = await DraftProcess.start(self._order)
                 try:
-                    self.level_s = await _measured(process)
+                    self._speed = await _measured(process)
                 except BaseException:
                     await process.stop()
                     raise
@@ -224,7 +244,7 @@ class Drafter:
             self._failed(error)
         else:
             self._process, self.trouble = process, None
-            logger.info("the draft runs: %.1f ms a token", 1000 * self.level_s)
+            logger.info("the draft runs: %.1f ms a token", 1000 * self.level_s(1))
             self._end_when_idle()
         finally:
             self._starting = None
@@ -294,12 +314,18 @@ class Drafter:
             self._idle = loop.call_later(self._idle_s, self._let_go)
 
 
-async def _measured(process: DraftProcess) -> float:
-    """What a place of a draft takes, in seconds."""
-    await process.open(_WARM_UP_SEQUENCE, SamplingParams(), len(_WARM_UP), _SPARE_TOKENS)
-    taken_s = [
-        (await process.propose(_WARM_UP_SEQUENCE, _WARM_UP, _WARM_UP_LEVELS)).draft_s
-        for _ in range(_WARM_UP_TIMES)
-    ]
-    process.close(_WARM_UP_SEQUENCE)
-    return statistics.median(taken_s) / _WARM_UP_LEVELS
+async def _measured(process: DraftProcess) -> Speed:
+    """By drafting for one and for several sequences of nothing."""
+    for number in range(_WARM_UP_ROWS):
+        await process.open(number, SamplingParams(), len(_WARM_UP), _SPARE_TOKENS)
+    level_s = []
+    for rows in (1, _WARM_UP_ROWS):
+        asked = [(number, _WARM_UP) for number in range(rows)]
+        taken_s = [
+            (await process.propose(asked, _WARM_UP_LEVELS)).draft_s for _ in range(_WARM_UP_TIMES)
+        ]
+        level_s.append(statistics.median(taken_s) / _WARM_UP_LEVELS)
+    for number in range(_WARM_UP_ROWS):
+        process.close(number)
+    row_s = max(0.0, level_s[1] - level_s[0]) / (_WARM_UP_ROWS - 1)
+    return Speed(level_s[0] - min(row_s, level_s[0]), row_s)

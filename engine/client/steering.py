@@ -10,7 +10,7 @@ ring again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Protocol
 
@@ -43,6 +43,12 @@ _NAMES: Final[Mapping[Source, Literal["off", "ngram", "model"]]] = {
     Source.LOOKUP: "ngram",
     Source.MODEL: "model",
 }
+
+
+_START_S: Final = 2.0
+"""What the start of a draft's process is worth: it takes some seconds of a core."""
+_COUNTED_TOKENS: Final = 256
+"""Of an answer's rest; few are as long as they may be."""
 
 
 class Steered(Protocol):
@@ -86,15 +92,22 @@ class Steering:
         clock: Tells what rounds take.
         costs: What they should take.
         drafter: The model that drafts, if there is one.
+        left_tokens: How many tokens the longest sequence may still get.
     """
 
     def __init__(
-        self, policy: Policy, clock: Clock, costs: Costs, drafter: Drafter | None = None
+        self,
+        policy: Policy,
+        clock: Clock,
+        costs: Costs,
+        drafter: Drafter | None = None,
+        left_tokens: Callable[[], int] = lambda: _COUNTED_TOKENS,
     ) -> None:
         self._policy = policy
         self._clock = clock
         self._costs = costs
         self._drafter = drafter
+        self._left_tokens = left_tokens
         self.decision = self.when_silent = Decision(PLAIN, Reason.MEASURING, 1.0)
         """For the next round; and for sequences of which look-up has nothing to say."""
         self.now: DraftingNow | None = None
@@ -135,16 +148,17 @@ class Steering:
         guess = self._guesses.pop(session, None)
         if guess is not None:
             self._policy.observe_guesses(LOOKUPS[0], 1, int(guess == sequence.ids[-1]))
-        if option is not None and before_s is not None:
-            disturbed = option.is_plain and (session in self._disturbed or self._is_busy_beside)
+        starts = self._drafter is not None and self._drafter.is_starting
+        if option is not None and before_s is not None and not starts:
+            disturbed = option.is_plain and (session in self._disturbed or self._is_reading)
             self._rounds[option, disturbed].append((1 + right, now_s - before_s))
             self._observe(option, rows, disturbed=disturbed)
         self._disturbed.discard(session)
-        if self._is_busy_beside:
+        if self._is_reading:
             self._disturbed.add(session)
         if not is_open:
             # A round that ends the client's lead also waits for its message.
-            if not sequence.leads:
+            if not sequence.leads and not starts:
                 self._running[session] = PLAIN
             proposal = sequence.draft.propose(sequence.ids, 1) if sequence.draft else None
             if proposal is not None and len(proposal):
@@ -167,8 +181,8 @@ class Steering:
         self._disturbed |= self._since_s.keys()
 
     @property
-    def _is_busy_beside(self) -> bool:
-        return self._drafter is not None and self._drafter.is_busy_beside
+    def _is_reading(self) -> bool:
+        return self._drafter is not None and self._drafter.is_reading
 
     def _observe(self, option: Option, rows: int, *, disturbed: bool) -> None:
         """Tell the policy what a round of all rows was, once all have had one."""
@@ -187,11 +201,16 @@ class Steering:
     def _decide(self) -> None:
         drafter = self._drafter
         if drafter is not None:
-            draft_token_s = {**self._costs.draft_token_s, Source.MODEL: drafter.level_s}
+            rows = self._costs.batch_size
+            draft_token_s = {Source.MODEL: drafter.level_s(rows) / rows}
             self._policy.set_costs(replace(self._costs, draft_token_s=draft_token_s))
             if not drafter.is_ready and drafter.may_start:
                 promised = self._policy.choose(), self._policy.choose({Source.LOOKUP})
-                if any(decision.option.source is Source.MODEL for decision in promised):
+                tokens = min(_COUNTED_TOKENS, self._left_tokens())
+                if any(
+                    decision.option.source is Source.MODEL and decision.saves_s * tokens > _START_S
+                    for decision in promised
+                ):
                     drafter.wake()
         silent = set() if drafter is not None and drafter.is_ready else {Source.MODEL}
         self.decision = self._policy.choose(silent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from engine.client.drafter import Speed
 from engine.config import Config
 from engine.models.kept import kept
 from engine.models.layout import ModelFiles, weight_files
@@ -18,6 +19,8 @@ _BYTES_PER_S: Final = {"cpu": 8e9, "cuda": 400e9}
 """How fast a small model's weights are read; until its time has been measured."""
 _LEAST_S: Final = 0.002
 """A pass of the smallest model."""
+_ROW_SHARE: Final = 0.1
+"""Of a pass, what each sequence adds."""
 
 
 def find_order(
@@ -65,12 +68,13 @@ def find_order(
     )
 
 
-def assumed_level_s(order: DraftOrder) -> float:
-    """What a place of its drafts should take, before that is measured."""
+def assumed_speed(order: DraftOrder) -> Speed:
+    """How long its drafts should take, before that is measured."""
     if isinstance(order.draft, Path):
         weights = order.draft / WEIGHTS
         num_bytes = 2 * weights.stat().st_size if weights.exists() else 0
     else:
         names = weight_files(order.draft.directory)
         num_bytes = sum((order.draft.directory / name).stat().st_size for name in names)
-    return _LEAST_S + num_bytes / _BYTES_PER_S[order.device.partition(":")[0]]
+    pass_s = _LEAST_S + num_bytes / _BYTES_PER_S[order.device.partition(":")[0]]
+    return Speed(pass_s, _ROW_SHARE * pass_s)

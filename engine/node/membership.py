@@ -31,7 +31,7 @@ from engine.node.absences import Absences
 from engine.node.balancer import Balancer
 from engine.node.caps import within_limits
 from engine.node.compute import Compute
-from engine.node.drafts import assumed_level_s, find_order
+from engine.node.drafts import assumed_speed, find_order
 from engine.node.fetching import fetch_limits
 from engine.node.fitting import Fitting
 from engine.node.founding import fixed_places
@@ -300,7 +300,7 @@ class Membership:
             return None
         if order is None:
             return None
-        return Drafter(order, self._clock, rests, level_s=assumed_level_s(order))
+        return Drafter(order, self._clock, rests, speed=assumed_speed(order))
 
     def _follow(self, joined: Joined, snapshot: SwarmSnapshot) -> None:
         """Learn from the announcements how the others are reached, and who can relay for us."""

@@ -54,6 +54,8 @@ class Decision:
     reason: Reason
     speed_up: float
     """Expected over plain decoding, of the best way to draft, be it taken or not."""
+    saves_s: float = 0.0
+    """Expected of each token, by `option`."""
 
 
 class Controller:
@@ -112,7 +114,8 @@ class Controller:
             if best.is_plain or speed_ups[best] < _MARGIN_ON:
                 return Decision(PLAIN, Reason.TRIED_ENOUGH, promised)
         self._current[without] = best
-        return Decision(best, Reason.PAYS, speed_ups[best])
+        saves_s = plain_s * (1 - 1 / speed_ups[best])
+        return Decision(best, Reason.PAYS, speed_ups[best], saves_s)
 
     def observe(self, option: Option, committed: float, round_s: float) -> None:
         """Take what became of a round.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from engine.models.heads import Ends
 from engine.models.layout import EMBEDDING, ModelFiles, block_index
 from engine.models.weights import load_tensors
 from engine.speculation.same_tokenizer import check_same_tokenizer
-from engine.speculation.sequence_cache import DraftCells, DraftRows
+from engine.speculation.sequence_cache import DraftCells, DraftPart, DraftRows
 from engine.speculation.tree import ROOT
 
 
@@ -88,9 +89,47 @@ class DraftModel:
             files.spec, blocks, rotary, tensors[EMBEDDING], lambda x: x, files.spec.vocab_size
         )
 
+    @torch.inference_mode()
+    def forward(self, passes: Sequence[Pass]) -> list[Tensor]:
+        """Let tokens of several sequences go through the model together.
+
+        Returns:
+            Logits after the tokens of each that want them, [n, V'].
+        """
+        device = self.embedding.device
+        ids = [id_ for one in passes for id_ in one.ids]
+        x = embedding(torch.tensor(ids, device=device), self.embedding)  # [T, D]
+        positions = [position for one in passes for position in one.positions]
+        cos, sin = self.rotary(x, torch.tensor([positions], device=device))  # each [1, T, d]
+        rows = DraftRows(
+            [DraftPart(one.cells, one.start, len(one.ids), one.visible) for one in passes],
+            cos[0, :, None],
+            sin[0, :, None],
+        )
+        for index, block in enumerate(self.blocks):
+            x = block.forward(x, rows, index)
+        ends = list(itertools.accumulate(len(one.ids) for one in passes))
+        wanted = [x[end - one.wanted : end] for one, end in zip(passes, ends, strict=True)]
+        return list(torch.split(self.read_out(torch.cat(wanted)), [one.wanted for one in passes]))
+
     def sequence(self, capacity_tokens: int) -> DraftSequence:
         """Room for one sequence of so many tokens, a tree included."""
         return DraftSequence(self, capacity_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Tokens of one sequence that go through the model next."""
+
+    cells: DraftCells
+    ids: Sequence[int]
+    positions: Sequence[int]
+    start: int
+    """Slot of the first of them."""
+    visible: Tensor | None
+    """As in `DraftPart`."""
+    wanted: int
+    """So many of the last of them want logits."""
 
 
 class DraftSequence:
@@ -112,7 +151,6 @@ class DraftSequence:
         self._seen: list[tuple[int, ...]] = []
         """Of each node: its path from the root, itself last."""
 
-    @torch.inference_mode()
     def extend(self, ids: Sequence[int], position: int) -> Tensor:
         """Take committed tokens, and forget whatever was held from the first of them on.
 
@@ -123,13 +161,8 @@ class DraftSequence:
         Returns:
             Logits after the last of them, [1, V'].
         """
-        self._seen.clear()
-        end = position + len(ids)
-        hidden = self._forward(ids, list(range(position, end)), position, None)
-        self.length = end
-        return self._model.read_out(hidden[-1:])
+        return self._model.forward([self.reading(ids, position)])[0]
 
-    @torch.inference_mode()
     def grow(self, ids: Sequence[int], parents: Sequence[int]) -> Tensor:
         """Look what comes after nodes that may come next.
 
@@ -140,6 +173,17 @@ class DraftSequence:
         Returns:
             Logits after each of them, [n, V'].
         """
+        return self._model.forward([self.growing(ids, parents)])[0]
+
+    def reading(self, ids: Sequence[int], position: int) -> Pass:
+        """What `extend` computes, to be computed next."""
+        self._seen.clear()
+        end = position + len(ids)
+        self.length = end
+        return Pass(self._cells, ids, list(range(position, end)), position, None, 1)
+
+    def growing(self, ids: Sequence[int], parents: Sequence[int]) -> Pass:
+        """What `grow` computes, to be computed next."""
         first = len(self._seen)
         for node, parent in enumerate(parents, start=first):
             self._seen.append((node,) if parent == ROOT else (*self._seen[parent], node))
@@ -153,16 +197,4 @@ class DraftSequence:
                 visible[row, [self.length + node for node in path]] = True
             visible = visible.to(self._cells.blocks.device)
         positions = [self.length + len(path) - 1 for path in paths]
-        return self._model.read_out(self._forward(ids, positions, start, visible))
-
-    def _forward(
-        self, ids: Sequence[int], positions: Sequence[int], start: int, visible: Tensor | None
-    ) -> Tensor:
-        model = self._model
-        device = model.embedding.device
-        x = embedding(torch.tensor(ids, device=device), model.embedding)  # [T, D]
-        cos, sin = model.rotary(x, torch.tensor([positions], device=device))  # each [1, T, d]
-        rows = DraftRows(self._cells, start, cos[0, :, None], sin[0, :, None], visible)
-        for index, block in enumerate(model.blocks):
-            x = block.forward(x, rows, index)
-        return x
+        return Pass(self._cells, ids, positions, start, visible, len(ids))

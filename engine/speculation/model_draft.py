@@ -7,8 +7,9 @@ nodes are looked beyond, and of all that was seen the N most valuable make the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from torch import Tensor
 from engine.core.sampling_params import SamplingParams
 from engine.sampling.noise import gumbel_noise
 from engine.sampling.sample import SampleRequest, penalise, restrict
-from engine.speculation.draft_model import DraftModel
+from engine.speculation.draft_model import DraftModel, Pass
 from engine.speculation.shared_noise import ranked
 from engine.speculation.tree import EMPTY, ROOT, TokenTree
 from engine.speculation.trust import Trust
@@ -40,6 +41,10 @@ class _Looked:
     node: _Node
     path: tuple[int, ...]
     """Ids from the root, its own last."""
+
+
+Steps: TypeAlias = Generator[Pass, Tensor, TokenTree]
+"""Passes that a proposal needs, one after another; each is answered with its logits."""
 
 
 class ModelDraft:
@@ -82,11 +87,15 @@ class ModelDraft:
 
     def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
         """See `Draft`."""
+        return together(self._model, [self.steps(ids, num_tokens)])[0]
+
+    def steps(self, ids: Sequence[int], num_tokens: int) -> Steps:
+        """The same, pass by pass, so that several sequences can go through the model together."""
         # Every node that is looked beyond takes room, at most `width` for each that is proposed.
         if num_tokens < 1 or len(ids) + self.width * num_tokens > self._capacity_tokens:
             return EMPTY
         self._trust.learn(ids)
-        logits = self._read(ids)
+        logits = yield self._reading(ids)
         levels = [self._alternatives(logits, [_Looked(_Node(-1, ROOT, 1.0), ())], ids, ROOT)]
         looked: list[_Looked] = []
         while len(levels) < num_tokens:
@@ -97,7 +106,9 @@ class ModelDraft:
             for node in beyond:
                 path = looked[node.parent].path if node.parent != ROOT else ()
                 looked.append(_Looked(node, (*path, node.id)))
-            logits = self._sequence.grow([n.id for n in beyond], [n.parent for n in beyond])
+            logits = yield self._sequence.growing(
+                [n.id for n in beyond], [n.parent for n in beyond]
+            )
             levels.append(self._alternatives(logits, looked[first:], ids, first))
         tree = _best(levels, looked, num_tokens)
         self._trust.expect(tree, {node.id: node.value for node in levels[0]}, len(ids))
@@ -106,17 +117,17 @@ class ModelDraft:
     def follow(self, ids: Sequence[int]) -> None:
         """Read what is committed, so that the first proposal need not wait for it."""
         if len(ids) <= self._capacity_tokens:
-            self._read(ids)
+            self._model.forward([self._reading(ids)])
 
     def take_back(self, length: int) -> None:
         """Of the ids of the last call only so many hold; the next call's begin with them."""
         self._sequence.length = min(self._sequence.length, length)
         self._trust.forget()
 
-    def _read(self, ids: Sequence[int]) -> Tensor:
-        """Logits after the last of them, [1, V']."""
+    def _reading(self, ids: Sequence[int]) -> Pass:
+        """For logits after the last of them, [1, V']."""
         known = min(self._sequence.length, len(ids) - 1)  # what follows the last must be computed
-        return self._sequence.extend(ids[known:], known)
+        return self._sequence.reading(ids[known:], known)
 
     def _worth_looking(self, levels: Sequence[Sequence[_Node]], num_tokens: int) -> list[_Node]:
         """Of the deepest level, nodes whose children may still be among the best."""
@@ -181,6 +192,26 @@ class ModelDraft:
         weights = np.exp(scores - scores.max())
         chances = weights[best] / weights.sum()
         return list(zip(best, chances.tolist(), strict=True))
+
+
+def together(model: DraftModel, steps: Sequence[Steps]) -> list[TokenTree]:
+    """Let several sequences' drafts go on side by side, each pass for all of them at once."""
+    trees = [EMPTY] * len(steps)
+    logits: list[Tensor | None] = [None] * len(steps)
+    running = list(range(len(steps)))
+    while running:
+        passes: dict[int, Pass] = {}
+        for place in running:
+            try:
+                given = logits[place]
+                passes[place] = next(steps[place]) if given is None else steps[place].send(given)
+            except StopIteration as end:
+                trees[place] = end.value
+        running = list(passes)
+        if passes:
+            for place, seen in zip(passes, model.forward(list(passes.values())), strict=True):
+                logits[place] = seen
+    return trees
 
 
 def over_whole_vocabulary(model: DraftModel, row: Tensor) -> npt.NDArray[np.float32]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
@@ -34,42 +36,32 @@ class DraftCells:
         self.capacity_tokens = capacity_tokens
 
 
-class DraftRows:
-    """T tokens of one sequence in a forward pass; see `engine.models.block.Attention`.
+class DraftPart:
+    """T tokens of one sequence in a forward pass.
 
     Args:
         cells: The sequence's.
         start: Slot of the first of them; those before it hold what they may see.
-        cos: Of their positions, [T, 1, d].
-        sin: [T, 1, d].
+        num_tokens: T.
         visible: Which slots each sees, [T, start + T] bool; None: all before it and itself.
     """
 
     def __init__(
-        self, cells: DraftCells, start: int, cos: Tensor, sin: Tensor, visible: Tensor | None
+        self, cells: DraftCells, start: int, num_tokens: int, visible: Tensor | None
     ) -> None:
-        T = cos.shape[0]
-        half = sin.shape[-1] // 2
+        T = num_tokens
+        self.num_tokens = T
         self._cells = cells.blocks
         self._slots = slice(start, start + T)
-        self._cos = cos
-        # With its first half negated, x cos + swap(x) sin rotates, where swap exchanges halves.
-        self._sin = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)
         self._is_causal = visible is None and start == 0 and T > 1
         if visible is None and start > 0 and T > 1:
-            visible = torch.ones(T, start + T, dtype=torch.bool, device=cos.device).tril(start)
+            visible = torch.ones(T, start + T, dtype=torch.bool, device=cells.blocks.device).tril(
+                start
+            )
         self._visible = visible
 
-    def rotate_(self, heads: Tensor) -> None:
-        """See `Attention`."""
-        first, second = heads.chunk(2, dim=-1)
-        swapped = torch.cat((second, first), dim=-1)
-        heads.mul_(self._cos).addcmul_(swapped, self._sin)
-
-    def attend(
-        self, query: Tensor, new: Tensor, index: int, *, window: int | None, scaling: float
-    ) -> Tensor:
-        """See `Attention`; a model's context is never longer than its window here."""
+    def attend(self, query: Tensor, new: Tensor, index: int, *, scaling: float) -> Tensor:
+        """See `engine.models.block.Attention`; query is [T, H, d], new [T, 2 K, d]."""
         T, H, d = query.shape
         cells = self._cells[index]
         cells[:, self._slots] = new.transpose(0, 1)
@@ -89,3 +81,37 @@ class DraftRows:
             enable_gqa=True,
         )
         return out[0].transpose(0, 1).reshape(T, H * d)
+
+
+class DraftRows:
+    """Tokens of some sequences, one after another; see `engine.models.block.Attention`.
+
+    Args:
+        parts: One for each sequence.
+        cos: Of all tokens' positions, [T, 1, d].
+        sin: [T, 1, d].
+    """
+
+    def __init__(self, parts: Sequence[DraftPart], cos: Tensor, sin: Tensor) -> None:
+        half = sin.shape[-1] // 2
+        self._parts = parts
+        self._counts = [part.num_tokens for part in parts]
+        self._cos = cos
+        # With its first half negated, x cos + swap(x) sin rotates, where swap exchanges halves.
+        self._sin = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)
+
+    def rotate_(self, heads: Tensor) -> None:
+        """See `Attention`."""
+        first, second = heads.chunk(2, dim=-1)
+        swapped = torch.cat((second, first), dim=-1)
+        heads.mul_(self._cos).addcmul_(swapped, self._sin)
+
+    def attend(
+        self, query: Tensor, new: Tensor, index: int, *, window: int | None, scaling: float
+    ) -> Tensor:
+        """See `Attention`; a model's context is never longer than its window here."""
+        if len(self._parts) == 1:
+            return self._parts[0].attend(query, new, index, scaling=scaling)
+        queries, news = torch.split(query, self._counts), torch.split(new, self._counts)
+        split = zip(self._parts, queries, news, strict=True)
+        return torch.cat([part.attend(q, n, index, scaling=scaling) for part, q, n in split])

@@ -24,7 +24,7 @@ from engine.core.sampling_params import SamplingParams
 from engine.models.layout import ModelFiles
 from engine.speculation.distilled import load_distilled
 from engine.speculation.draft_model import DraftModel
-from engine.speculation.model_draft import ModelDraft
+from engine.speculation.model_draft import ModelDraft, together
 
 Message = dict[str, Any]
 
@@ -68,13 +68,16 @@ class Drafts:
 
     def _propose(self, message: Message) -> Message:
         started_s = time.perf_counter()
-        draft, ids = self._taken(message)
-        draft.width = message["width"]
-        tree = draft.propose(ids, message["num_tokens"])
-        lasts_s = self._level_s * max(tree.depths(), default=0)
+        steps = []
+        for row in message["rows"]:
+            draft, ids = self._taken(row)
+            draft.width = message["width"]
+            steps.append(draft.steps(ids, message["num_tokens"]))
+        trees = together(self._model, steps)
+        lasts_s = self._level_s * max(max(tree.depths(), default=0) for tree in trees)
         time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
-        draft_s = time.perf_counter() - started_s
-        return {"ids": tree.ids, "parents": tree.parents, "draft_s": draft_s}
+        described = [{"ids": tree.ids, "parents": tree.parents} for tree in trees]
+        return {"trees": described, "draft_s": time.perf_counter() - started_s}
 
     def _taken(self, message: Message) -> tuple[ModelDraft, list[int]]:
         """A sequence with the ids that a message brings."""

@@ -40,10 +40,10 @@ class DraftOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """What the draft says, and how long it took."""
+class Proposals:
+    """What the draft says, of each sequence, and how long it took for all of them."""
 
-    tree: TokenTree
+    trees: tuple[TokenTree, ...]
     draft_s: float
 
 
@@ -130,15 +130,14 @@ class DraftProcess:
         )
 
     async def propose(
-        self, sequence: int, ids: Sequence[int], num_tokens: int, *, width: int = 1
-    ) -> Proposal:
-        """What may come next; see `engine.speculation.tree.Draft`.
+        self, rows: Sequence[tuple[int, Sequence[int]]], num_tokens: int, *, width: int = 1
+    ) -> Proposals:
+        """What may come next in some sequences; see `engine.speculation.tree.Draft`.
 
         Args:
-            sequence: Its number.
-            ids: All tokens committed so far, prompt included, and any that are taken to be; the next
-                call may take those back.
-            num_tokens: The most nodes wanted.
+            rows: Of each its number and all tokens committed so far, prompt included, and any that
+                are taken to be; the next call may take those back.
+            num_tokens: The most nodes wanted for each.
             width: Alternatives at each place; 1 gives a chain.
 
         Raises:
@@ -147,13 +146,13 @@ class DraftProcess:
         answer = await self._ask(
             {
                 "op": "propose",
-                **self._news_of(sequence, ids),
+                "rows": [self._news_of(sequence, ids) for sequence, ids in rows],
                 "num_tokens": num_tokens,
                 "width": width,
             }
         )
-        tree = TokenTree(tuple(answer["ids"]), tuple(answer["parents"]))
-        return Proposal(tree, answer["draft_s"])
+        trees = (TokenTree(tuple(one["ids"]), tuple(one["parents"])) for one in answer["trees"])
+        return Proposals(tuple(trees), answer["draft_s"])
 
     async def follow(self, sequence: int, ids: Sequence[int]) -> None:
         """Read what is committed, so that the first proposal need not wait for it.

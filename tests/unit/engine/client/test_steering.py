@@ -1,17 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 
 import pytest
 
 from engine.client.batch import Sequence
-from engine.client.steering import LOOKUPS, Steering, route_costs
+from engine.client.drafter import Drafter
+from engine.client.steering import LOOKUPS, MODELS, Steering, route_costs
+from engine.core.generation import DraftingNow
 from engine.core.ids import PeerId
 from engine.core.plans import Hop, Route, Span
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import StageInfo, StageState, SwarmSnapshot
+from engine.models.layout import ModelFiles
 from engine.speculation.controller import Decision, Reason
 from engine.speculation.costs import PLAIN, Costs, Option, Source
+from engine.speculation.worker_process import DraftOrder
+from tests.support.api_backend import tiny_spec
 from tests.support.drafting import Echo
 
 COSTS = Costs(
@@ -42,6 +48,7 @@ class Told:
 
     def __init__(self) -> None:
         self.option = PLAIN
+        self.saves_s = 0.0
         self.rounds: list[tuple[Option, float, float]] = []
         self.guesses: list[tuple[Option, int, int]] = []
 
@@ -50,7 +57,7 @@ class Told:
 
     def choose(self, silent: Collection[Source] = ()) -> Decision:
         option = PLAIN if self.option.source in silent else self.option
-        return Decision(option, Reason.PAYS, 1.0)
+        return Decision(option, Reason.PAYS, 1.0, self.saves_s)
 
     def observe(self, option: Option, committed: float, round_s: float) -> None:
         self.rounds.append((option, committed, pytest.approx(round_s)))
@@ -113,6 +120,39 @@ def test_rounds_of_a_batch_are_told_once_all_have_had_one() -> None:
             watch.now_s = turn + place * 0.1 * turn
             steering.answered(one, 0, 0, 2, is_open=False)
     assert [option for option, _, _ in policy.rounds] == [PLAIN, PLAIN]
+
+
+@pytest.mark.parametrize(("left_tokens", "starts"), [(50, False), (200, True)])
+async def test_model_is_started_where_it_promises_more_than_that_takes_and_asked_once_it_is_there(
+    left_tokens: int, starts: bool
+) -> None:
+    files = ModelFiles(tiny_spec(), Path("nowhere"), "nowhere")
+    drafter = Drafter(DraftOrder(files, files), Watch())
+    policy, one = Told(), sequence()
+    policy.option, policy.saves_s = MODELS[1], 0.02
+    try:
+        steering = Steering(policy, Watch(), COSTS, drafter, lambda: left_tokens)
+        assert drafter.is_starting is starts
+        assert steering.wanted(one).is_plain
+        for token in (2, 3):
+            one.ids.append(token)
+            steering.answered(one, 0, 0, 1, is_open=False)
+        # What takes long because of the start says nothing of plain rounds.
+        assert bool(policy.rounds) is not starts
+    finally:
+        await drafter.stop()
+
+
+def test_what_look_up_has_nothing_to_say_of_is_drafted_otherwise_or_not_at_all() -> None:
+    policy, one = Told(), sequence()
+    policy.option = LOOKUPS[1]
+    steering = Steering(policy, Watch(), COSTS)
+    assert steering.decision.option == LOOKUPS[1]
+    assert steering.when_silent.option.is_plain
+    one.ids.append(7)  # never seen before
+    steering.answered(one, 0, 0, 1, is_open=False)
+    assert steering.wanted(one).is_plain
+    assert steering.now == DraftingNow("ngram", Reason.PAYS.value)
 
 
 def test_costs_are_those_of_the_route() -> None:

@@ -182,13 +182,18 @@ async def test_the_process_proposes_what_the_model_does(
         await process.open(1, params, len(PROMPT), 128)
         await process.open(2, SamplingParams(), len(PROMPT), 128)
         here = ModelDraft(itself, params, len(PROMPT), 128)
-        chain = (await process.propose(1, PROMPT, 4)).tree
+        (chain,) = (await process.propose([(1, PROMPT)], 4)).trees
         assert chain == here.propose(PROMPT, 4)
         here.width = 3
         longer = [*PROMPT, *chain.ids[:2], 77]
-        assert (await process.propose(1, longer, 8, width=3)).tree == here.propose(longer, 8)
-        greedy = ModelDraft(itself, SamplingParams(), len(PROMPT), 128)
-        assert (await process.propose(2, PROMPT, 4)).tree == greedy.propose(PROMPT, 4)
+        both = await process.propose([(1, longer), (2, PROMPT)], 8, width=3)
+        greedy = ModelDraft(itself, SamplingParams(), len(PROMPT), 128, width=3)
+        assert both.trees == (here.propose(longer, 8), greedy.propose(PROMPT, 8))
+        assumed = [*longer, *both.trees[0].ids[:2]]
+        await process.propose([(1, assumed)], 4)
+        back = [*longer, 9]  # what was assumed was wrong
+        here.width = 1
+        assert (await process.propose([(1, back)], 4)).trees == (here.propose(back, 4),)
         process.close(1)
     finally:
         await process.stop()
