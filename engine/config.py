@@ -234,7 +234,7 @@ class ClientConfig(_Branch):
     its announcement lives for a minute, and another one has to load them."""
     kv_offload: float = Field(default=0.0, ge=0, le=1)
     """Share of our sequences' KV caches that the stages shall hold in RAM: their oldest tokens."""
-    speculation: DraftKind = "off"
+    speculation: DraftKind = "auto"
     """What proposes tokens that the stages verify several at a time: `ngram` looks in prompt and answer
     for what followed when the last tokens came before, `model` asks a small model on this computer, and
     `auto` does either where it pays. The answer is the same with any."""

@@ -64,7 +64,8 @@ def settings_for(
             "rows": stretching.rows,
             "computes": True,
         }
-    client: dict[str, Any] = {}
+    # Drafts are measured by what asks for them.
+    client: dict[str, Any] = {"speculation": "off"}
     if not (bench.disturbed or bench.soak_s):
         # The same prompts come again and again, and each time they shall be computed.
         client["reuse_prefixes"] = False

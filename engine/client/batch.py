@@ -41,8 +41,6 @@ class Sequence:
     reused_tokens: int = 0
     """First tokens that need not be sent along the present route."""
     finished: bool = False
-    drafts: bool = False
-    """Whether rounds may be drafted; else it is decoded plainly."""
     draft: Draft | None = None
     """Proposes tokens at once; None: nothing does."""
     leads: bool = False
@@ -67,7 +65,7 @@ class Sequence:
     @property
     def sent_ids(self) -> list[int]:
         """Those that the stages compute in any case: what follows the newest one may not be wanted."""
-        if self.drafts:
+        if self.leads:
             return self.ids[
                 : self.prompt_tokens
             ]  # what was accepted is not theirs before the next row
@@ -267,7 +265,7 @@ class Batch:
     def stop_drafting(self) -> None:
         """Decode plainly from the next attempt on."""
         for sequence in self.sequences.values():
-            sequence.drafts, sequence.draft, sequence.leads = False, None, False
+            sequence.draft, sequence.leads = None, False
         self.drafting = None
 
     def fail(self, error: EngineError) -> None:

@@ -124,10 +124,7 @@ class Client:
         config = self._config
         lossy = config.lossy if lossy is None else lossy
         if drafting is None:
-            speculation = speculation or Speculation(config.speculation, config.draft_tokens)
-            drafting = drafting_for(speculation, self.drafter)
-        if drafting is not None and drafting.drafter and drafting.make_policy is None:
-            await drafting.drafter.ready()
+            drafting = await self._drafting(speculation)
         sequences = [
             self._sequence(index, prompt, sampling, lossy, drafting)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
@@ -139,6 +136,20 @@ class Client:
         async with contextlib.aclosing(stream) as events:
             async for event in events:
                 yield event
+
+    async def _drafting(self, speculation: Speculation | None) -> Drafting | None:
+        """What drafts for a request; one that does not say so is answered plainly if nothing can."""
+        config = self._config
+        asked = speculation or Speculation(config.speculation, config.draft_tokens)
+        try:
+            drafting = drafting_for(asked, self.drafter)
+            if drafting is not None and drafting.drafter and drafting.make_policy is None:
+                await drafting.drafter.ready()
+        except EngineError:
+            if speculation is None:
+                return None
+            raise
+        return drafting
 
     async def _follow(
         self,
@@ -260,7 +271,7 @@ class Client:
         capacity = min(len(prompt) + params.max_new_tokens, context)
         sequence = Sequence(index, list(prompt), len(prompt), capacity, params, lossy)
         if drafting is not None:
-            sequence.drafts, sequence.draft_tokens = True, drafting.num_tokens
+            sequence.draft_tokens = drafting.num_tokens
             sequence.draft = drafting.make_draft() if drafting.make_draft else None
             sequence.leads = drafting.make_policy is None
         return sequence

@@ -44,6 +44,7 @@ class Leading:
         self._batch = batch
         self._links = links
         self._asker = asker
+        self._drafter = batch.drafter
         self._drafting: set[asyncio.Task[None]] = set()
         self._reading: set[SessionId] = set()
         """Sequences that the model has not read yet, but does now."""
@@ -68,7 +69,7 @@ class Leading:
 
     def consider(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
         """Open the ring of those that decode plainly, where drafting pays and can begin."""
-        steering, drafter = self._batch.steering, self._batch.drafter
+        steering, drafter = self._batch.steering, self._drafter
         if steering is None:
             return
         ready: list[Sequence] = []
@@ -92,8 +93,8 @@ class Leading:
         """Wait for no draft any more, and let them be forgotten."""
         for task in self._drafting:
             task.cancel()
-        if self._batch.drafter is not None:
-            self._batch.drafter.close(self._batch.sequences)
+        if self._drafter is not None:
+            self._drafter.close(self._batch.sequences)
 
     def _at_once(self, sequence: Sequence) -> tuple[Option, TokenTree]:
         """How the next round is made; with a model's option what it proposes is still to come."""
@@ -112,13 +113,12 @@ class Leading:
         self, first: PeerId, sequences: SequenceOf[Sequence], option: Option
     ) -> None:
         """Wait for the model's proposals and send them."""
-        batch, drafter = self._batch, self._batch.drafter
-        attempt = batch.attempt
+        batch, attempt = self._batch, self._batch.attempt
         trees = [EMPTY] * len(sequences)
         try:
-            if drafter is not None:
+            if self._drafter is not None:
                 wanted = [Wanted(sequence, sequence.ids) for sequence in sequences]
-                trees = await drafter.propose(wanted, option.num_tokens, option.width)
+                trees = await self._drafter.propose(wanted, option.num_tokens, option.width)
         except EngineError:  # the drafter has told it; the answer goes on without
             for sequence in sequences:
                 sequence.leads = False
@@ -175,9 +175,9 @@ class Leading:
 
     async def _read(self, sequence: Sequence) -> None:
         try:
-            assert self._batch.drafter is not None
+            assert self._drafter is not None
             with contextlib.suppress(EngineError):  # the drafter has told it
-                await self._batch.drafter.follow(Wanted(sequence, list(sequence.ids)))
+                await self._drafter.follow(Wanted(sequence, list(sequence.ids)))
         finally:
             self._reading.discard(sequence.session)
 

@@ -138,8 +138,11 @@ class LocalSwarm:
         return self.client(await self.node(name))
 
     def client(self, links: Links, config: ClientConfig | None = None) -> Client:
-        """A client on these links."""
-        return Client(links, self, self.spec, config or self._client_config, CLOCK)
+        """A client on these links; it decodes plainly unless asked otherwise, so that tests can count."""
+        config = config or self._client_config
+        if "speculation" not in config.model_fields_set:
+            config = config.model_copy(update={"speculation": "off"})
+        return Client(links, self, self.spec, config, CLOCK)
 
     async def node(self, name: str) -> Links:
         """Links of a node that neither serves nor asks: a test speaks for it."""
