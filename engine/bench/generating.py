@@ -90,7 +90,7 @@ class GenerationWatch:
         async with contextlib.aclosing(stream) as events:
             async for index, event in events:
                 now_s = self._clock.monotonic_s()
-                if now_s > ends_s and now_s - last_s > _BURST_S:
+                if now_s > ends_s and num_tokens > len(ids) and now_s - last_s > _BURST_S:
                     break
                 last_s = now_s
                 arrivals_s[index].append(now_s)

@@ -43,7 +43,8 @@ class Question(BaseModel):
     temperature: float = 0.0
     """Above 0, tokens are drawn, each sequence's by a seed of its own."""
     limit_s: float = 0.0
-    """Stop so long after every sequence has its first token; 0: not before the end."""
+    """Stop so long after every sequence has its first token, but not before more have come; 0: at the
+    end."""
     notify_at: list[int] = []
     """Say `reached` when so many tokens have come, of all sequences together; ascending."""
 

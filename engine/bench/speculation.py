@@ -19,7 +19,7 @@ from engine.core.generation import MAX_DRAFT_TOKENS, PrefixUse, Speculation
 from engine.models.tokenizer import ChatTokenizer
 
 PLAIN = Speculation("off")
-_WARM_UP_TOKENS = 8
+_WARM_UP_TOKENS, _WARM_UP_S = 24, 1.0
 _KEPT = 2.0
 """Room for beginnings of prompts that are kept from one answer to the next, over what runs."""
 
@@ -97,7 +97,7 @@ async def _compare(
     found: dict[Speculation, list[Measured]] = {way: [] for way in ways}
     asker = _Asker(bed, work.temperature)
     for way in ways:
-        await asker.ask(prompts[:batch_size], way, _WARM_UP_TOKENS)
+        await asker.ask(prompts[:batch_size], way, _WARM_UP_TOKENS, _WARM_UP_S)
     for number in range(bench.repeat):
         say(f"Measuring {batch_size} × {work.kind}, {number + 1} of {bench.repeat}")
         start = number * batch_size
@@ -105,7 +105,9 @@ async def _compare(
         # All ways find the prompts computed, so that their sequences set out together.
         await asker.ask(some, PLAIN, 2)
         for way in ways[:: -1 if number % 2 else 1]:
-            found[way].append(await asker.ask(some, way, bench.new_tokens))
+            found[way].append(
+                await asker.ask(some, way, bench.new_tokens, bench.slow_down * bench.answer_limit_s)
+            )
     setting = Setting(
         link=link_name(bench),
         prompts=work.kind,
@@ -125,7 +127,9 @@ class _Asker:
     bed: Bed
     temperature: float
 
-    async def ask(self, prompts: Sequence[list[int]], way: Speculation, tokens: int) -> Measured:
+    async def ask(
+        self, prompts: Sequence[list[int]], way: Speculation, tokens: int, limit_s: float = 0.0
+    ) -> Measured:
         return await self.bed.generate(
             Question(
                 prompts=list(prompts),
@@ -133,7 +137,7 @@ class _Asker:
                 prefixes=PrefixUse.OWN,
                 speculation=way,
                 temperature=self.temperature,
-                limit_s=self.bed.bench.answer_limit_s,
+                limit_s=limit_s,
             )
         )
 

@@ -4,74 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from engine.bench import quantities
 from engine.bench.arguments import add_engines, add_network, print_report, swarm_bench
-from engine.bench.speculation_prompts import PROMPT_KINDS, PromptKind
-from engine.core.generation import PIPELINED_VALUES, Pipelined, Speculation
+from engine.bench.speculation_presets import DRAFT_NAMES, Preset, preset_for, ways
+from engine.bench.speculation_prompts import PROMPT_KINDS
+from engine.core.generation import PIPELINED_VALUES
 
 if TYPE_CHECKING:
     from engine.bench.request import SwarmBench
     from engine.bench.speculation import Work
 
 MODES: Final = ("shared",)
-Draft = Literal["ngram", "model", "tree", "auto"]
-DRAFTS: Final[tuple[Draft, ...]] = ("ngram", "model", "tree", "auto")
-_TREE: Final = Speculation("model", 13, width=4)
 _DIFFER: Final = "The token ids with and without drafts differ."
 _SLOWER: Final = "Some cells are slower than plain decoding."
-
-
-@dataclass(frozen=True, slots=True)
-class _Usual:
-    """What is measured unless the command says otherwise."""
-
-    drafts: dict[PromptKind, tuple[Draft, ...]]
-    draft_tokens: tuple[int, ...] = (4,)
-    stages: int = 3
-    batch: tuple[int, ...] = (1,)
-    new_tokens: int = 64
-    repeat: int = 6
-    answer_s: float = 0.0
-
-
-_ANY: Final = _Usual({"chat": ("ngram",), "copy": ("ngram",)})
-_TABLES: Final = {
-    "dc": _Usual(
-        {"chat": ("model", "auto"), "copy": ("ngram", "auto")},
-        draft_tokens=(2, 4, 8),
-        stages=1,
-        new_tokens=32,
-        repeat=3,
-        answer_s=2.5,
-    ),
-    "bb": _Usual(
-        {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
-        draft_tokens=(4, 8),
-        new_tokens=32,
-        repeat=2,
-        answer_s=6.0,
-    ),
-}
-_NEVER_SLOWER: Final = {
-    "dc": _Usual(
-        {"chat": ("auto",), "copy": ("auto",)},
-        stages=1,
-        batch=(1, 8, 32),
-        new_tokens=32,
-        repeat=4,
-        answer_s=1.2,
-    ),
-    "bb": _Usual(
-        {"chat": ("auto",), "copy": ("auto",)},
-        batch=(1, 8, 32),
-        new_tokens=32,
-        repeat=3,
-        answer_s=4.0,
-    ),
-}
 
 
 def add_speculation(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +43,7 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--draft",
-        type=quantities.names(DRAFTS),
+        type=quantities.names(DRAFT_NAMES),
         metavar="LIST",
         help="in every round ngram, prompt look-up (the default), model, chains of a draft model, or "
         "tree, one of 13 tokens by it; auto: where it pays",
@@ -110,7 +57,6 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--pipelined",
         type=quantities.names(PIPELINED_VALUES),
-        default=("auto",),
         metavar="LIST",
         help="whether look-up's next proposals set out before the verdict on the last ones: auto: with "
         "--draft auto where it pays (the default); off: never; on: with --draft ngram always",
@@ -166,7 +112,7 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("many at once")
     group.add_argument(
         "--table",
-        choices=list(_TABLES),
+        choices=["dc", "bb"],
         help="a paper's setting, over all its links: dc is DISCO's, one stage behind a client's line "
         "of 1 to 100 Mbit/s and 10 ms, with --emulate draft=2ms,target=40ms; bb is BloomBee's, three "
         "stages over E2 to E5",
@@ -189,17 +135,15 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
 def _speculation(args: argparse.Namespace) -> int:
     from engine.bench import equality, speculation, speculation_tables
 
-    usual = _ANY
-    if args.table is not None:
-        usual = (_NEVER_SLOWER if args.never_slower else _TABLES)[args.table]
+    preset = preset_for(args.table, never_slower=args.never_slower)
     for name in ("stages", "new_tokens", "repeat", "batch", "draft_tokens", "answer_s"):
         if getattr(args, name) is None:
-            setattr(args, name, getattr(usual, name))
-    bench, works = _bench(args), _works(args, usual)
+            setattr(args, name, getattr(preset, name))
+    bench, works = _bench(args), _works(args, preset)
     if args.equality is not None:
-        drafts = args.draft or tuple(draft for draft in DRAFTS if draft != "auto")
-        ways = tuple(_ways(drafts, args.draft_tokens, args.pipelined))
-        same = asyncio.run(equality.measure(bench, ways, args.equality))
+        drafts = args.draft or tuple(draft for draft in DRAFT_NAMES if draft != "auto")
+        drafting = ways(drafts, args.draft_tokens, args.pipelined)
+        same = asyncio.run(equality.measure(bench, drafting, args.equality))
         broken = "" if same.are_equal else _DIFFER
         return print_report(args, same, equality.lines(same), broken)
     if args.table is None:
@@ -231,36 +175,15 @@ def _bench(args: argparse.Namespace) -> SwarmBench:
     )
 
 
-def _works(args: argparse.Namespace, usual: _Usual) -> tuple[Work, ...]:
+def _works(args: argparse.Namespace, preset: Preset) -> tuple[Work, ...]:
     """What is compared, by kind of prompts."""
     from engine.bench.speculation import Work
 
     return tuple(
         Work(
             kind,
-            tuple(_ways(args.draft or usual.drafts[kind], args.draft_tokens, args.pipelined)),
+            ways(args.draft or preset.drafts[kind], args.draft_tokens, args.pipelined, preset),
             args.temperature,
         )
         for kind in args.prompts
     )
-
-
-def _ways(
-    drafts: tuple[Draft, ...], draft_tokens: tuple[int, ...], pipelined: tuple[Pipelined, ...]
-) -> list[Speculation]:
-    ways: list[Speculation] = []
-    for draft in drafts:
-        match draft:
-            case "tree":
-                ways.append(_TREE)
-            case "auto":
-                ways += [Speculation("auto", pipelined=flows) for flows in pipelined]
-            case "ngram":
-                ways += [
-                    Speculation("ngram", num_tokens, pipelined=flows)
-                    for flows in pipelined
-                    for num_tokens in draft_tokens
-                ]
-            case _:
-                ways += [Speculation(draft, num_tokens) for num_tokens in draft_tokens]
-    return ways

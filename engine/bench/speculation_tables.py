@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from pydantic import BaseModel
@@ -13,11 +13,10 @@ from engine.bench.bed import say
 from engine.bench.quantities import LinkShaping, Stretching
 from engine.bench.request import SwarmBench
 from engine.bench.speculation import SpeculationReport, Work, lines, link_name, measure
+from engine.bench.speculation_presets import TableName
 from engine.bench.speculation_rows import NEVER_SLOWER, Row
 from engine.core.errors import ConfigError
 from engine.speculation.message_sizes import disco_pays_below_bytes_per_s
-
-TableName = Literal["dc", "bb"]
 
 DC_STRETCHING: Final = Stretching(target_s=0.040, draft_s=0.002, rows=16)
 _DC_DELAY_S: Final = 0.010

@@ -1,0 +1,104 @@
+"""What `shoal bench speculation` measures unless it is told otherwise, and the ways to draft by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from engine.bench.speculation_prompts import PromptKind
+from engine.core.generation import Pipelined, Speculation
+
+TableName = Literal["dc", "bb"]
+DraftName = Literal["ngram", "model", "tree", "auto"]
+DRAFT_NAMES: Final[tuple[DraftName, ...]] = ("ngram", "model", "tree", "auto")
+TREE: Final = Speculation("model", 13, width=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Of one table, or of none; every field can be set on the command line instead."""
+
+    drafts: dict[PromptKind, tuple[DraftName, ...]]
+    draft_tokens: tuple[int, ...] = (4,)
+    pipelined: dict[DraftName, tuple[Pipelined, ...]] = field(default_factory=dict)
+    """By draft; `auto` where it says nothing."""
+    stages: int = 3
+    batch: tuple[int, ...] = (1,)
+    new_tokens: int = 64
+    repeat: int = 6
+    answer_s: float = 0.0
+
+
+_ANY: Final = Preset({"chat": ("ngram",), "copy": ("ngram",)})
+_TABLES: Final[dict[TableName, Preset]] = {
+    "dc": Preset(
+        {"chat": ("model", "auto"), "copy": ("ngram", "auto")},
+        draft_tokens=(2, 4, 8),
+        stages=1,
+        new_tokens=32,
+        repeat=2,
+        answer_s=2.5,
+    ),
+    "bb": Preset(
+        {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
+        draft_tokens=(4,),
+        pipelined={"ngram": ("off", "on"), "auto": ("auto", "off")},
+        new_tokens=32,
+        repeat=2,
+        answer_s=5.0,
+    ),
+}
+_NEVER_SLOWER: Final[dict[TableName, Preset]] = {
+    "dc": Preset(
+        {"chat": ("auto",), "copy": ("auto",)},
+        stages=1,
+        batch=(1, 8, 32),
+        new_tokens=32,
+        repeat=4,
+        answer_s=1.2,
+    ),
+    "bb": Preset(
+        {"chat": ("auto",), "copy": ("auto",)},
+        batch=(1, 8, 32),
+        new_tokens=32,
+        repeat=3,
+        answer_s=4.0,
+    ),
+}
+
+
+def preset_for(table: TableName | None, *, never_slower: bool) -> Preset:
+    """What is measured for a table, or without one."""
+    if table is None:
+        return _ANY
+    return (_NEVER_SLOWER if never_slower else _TABLES)[table]
+
+
+def ways(
+    drafts: Sequence[DraftName],
+    draft_tokens: Sequence[int],
+    pipelined: Sequence[Pipelined] | None,
+    preset: Preset = _ANY,
+) -> tuple[Speculation, ...]:
+    """The ways to draft that a command names.
+
+    Args:
+        drafts: Their names.
+        draft_tokens: Of each that does not decide it itself, how many for a round.
+        pipelined: For look-up and `auto`; None: as the preset says.
+        preset: Of the table.
+    """
+    made: list[Speculation] = []
+    for draft in drafts:
+        flows = pipelined or preset.pipelined.get(draft, ("auto",))
+        match draft:
+            case "tree":
+                made.append(TREE)
+            case "auto":
+                made += [Speculation("auto", pipelined=flow) for flow in flows]
+            case "ngram":
+                made += [Speculation("ngram", n, pipelined=f) for f in flows for n in draft_tokens]
+            case "model":
+                made += [Speculation("model", num_tokens) for num_tokens in draft_tokens]
+    return tuple(made)
