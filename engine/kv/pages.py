@@ -175,11 +175,12 @@ class PageGroup:
         self._table = torch.tensor(filled, device=arena.device)  # [n, pages]
         self._written: tuple[Tensor, tuple[Tensor, Tensor]] | None = None
 
-    def put(self, block: int, positions: Tensor, new: Tensor) -> None:
+    def put(self, block: int, positions: Tensor, new: Tensor, owners: Tensor | None = None) -> None:
         """See `PartGroup`."""
         if self._written is None or self._written[0] is not positions:  # new for the first block
-            rows = torch.arange(self.num_places, device=self._arena.device)
-            pages = self._table[rows, positions // PAGE_TOKENS]
+            if owners is None:
+                owners = torch.arange(self.num_places, device=self._arena.device)
+            pages = self._table[owners, positions // PAGE_TOKENS]
             self._written = (positions, (pages, positions % PAGE_TOKENS))
         self._arena.blocks[block].put(self._written[1], new)
 

@@ -101,8 +101,11 @@ class PartGroup(Protocol):
         """How many `held` gives."""
         ...
 
-    def put(self, block: int, positions: Tensor, new: Tensor) -> None:
-        """Store a token for each part: [n] positions within them and [n, 2K, d]."""
+    def put(self, block: int, positions: Tensor, new: Tensor, owners: Tensor | None = None) -> None:
+        """Store tokens: [n] positions within the parts and [n, 2K, d].
+
+        `owners`, [n], names the part of each by its place in their order; None: one for each part.
+        """
         ...
 
     def held(self, block: int, end: int) -> Tensor:

@@ -153,9 +153,10 @@ class SlabGroup:
         self._has_gaps = self.num_places != len(slots)
         self._place_index = torch.tensor(self.places, device=slab.device)
 
-    def put(self, block: int, positions: Tensor, new: Tensor) -> None:
+    def put(self, block: int, positions: Tensor, new: Tensor, owners: Tensor | None = None) -> None:
         """See `PartGroup`."""
-        self._blocks[block].put((self._slots, slice(None), positions), new)
+        slots = self._slots if owners is None else self._slots[owners]
+        self._blocks[block].put((slots, slice(None), positions), new)
 
     def held(self, block: int, end: int) -> Tensor:
         """See `PartGroup`."""

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from engine.kv.cache import SequenceCache
 from engine.kv.part import Part
-from engine.models.row_operations import PartRow, operations
+from engine.models.draft_group import whole_operations
+from engine.models.row_operations import PartRow
 from engine.models.split_attention import SplitAttention
 from engine.models.tree_shape import Gap, TreeShape, row_offsets
 from engine.protocol.rows import is_chain
@@ -67,7 +68,7 @@ class PackedRows:
         self._sin = torch.cat((-sin[..., :half], sin[..., half:]), dim=-1)
         self._key_mix = rows[0].cache.key_mix  # the same in all caches of a stage
         whole = [row for row in rows if _is_whole(row.cache, cos.device)]
-        self._operations = operations(
+        self._operations = whole_operations(
             [row.on(row.cache.parts[0], row.start) for row in whole],
             cos.dtype,
         )

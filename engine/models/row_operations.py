@@ -19,7 +19,7 @@ from engine.kv.part import Part
 from engine.models.partial_attention import Partial, attend_partly
 from engine.models.tree_shape import TreeShape
 
-_MIN_USEFUL_SHARE = 0.5
+MIN_USEFUL_SHARE = 0.5
 """Of the scores that a group computes, those that some row needs; below it rows run one by one."""
 
 
@@ -75,8 +75,8 @@ class PartRow:
         )
 
 
-class RowOperation(Protocol):
-    """What is done at once, for n tokens among N that lie packed on the part's device."""
+class WholeOperation(Protocol):
+    """What is done at once, for n tokens among N that lie packed on the device of whole caches."""
 
     def covers(self, num_tokens: int) -> bool:
         """Whether these tokens are all there are, in their order."""
@@ -98,6 +98,10 @@ class RowOperation(Protocol):
         """From [n, H, d] to [n, H * d]."""
         ...
 
+
+class RowOperation(WholeOperation, Protocol):
+    """The same, also for parts of caches."""
+
     def attend_partly(
         self, query: Tensor, index: int, window: int | None, scaling: float
     ) -> Partial:
@@ -118,7 +122,7 @@ def operations(rows: Sequence[PartRow], dtype: torch.dtype) -> list[RowOperation
         num_places = near[0].part.count_places([row.part for row in near])
         useful = sum(row.end for row in near)
         computed = num_places * max(row.end for row in near)
-        if len(near) > 1 and useful >= _MIN_USEFUL_SHARE * computed:
+        if len(near) > 1 and useful >= MIN_USEFUL_SHARE * computed:
             made.append(DecodeGroup(near, dtype))
         else:
             made += [SingleRow(row, dtype) for row in near]
@@ -220,7 +224,7 @@ class SingleRow:
             if row.tree is not None:
                 columns = torch.arange(offset, row.end) - (row.position - row.skipped)
                 seen = row.tree.visible(row.skipped, row.count, columns, window)
-                mask = _where_seen(seen, self._dtype)
+                mask = where_seen(seen, self._dtype)
                 self._masks[window] = mask.to(row.part.device)
                 return self._masks[window]
             positions = torch.arange(row.position, row.position + row.count)
@@ -317,8 +321,9 @@ class DecodeGroup:
 def _visible(first: Tensor, end: Tensor, num_tokens: int, dtype: torch.dtype) -> Tensor:
     """0 where a token may look, [first, end) for each of n, and -inf elsewhere: [n, num_tokens]."""
     old = torch.arange(num_tokens)[None]
-    return _where_seen((old >= first[:, None]) & (old < end[:, None]), dtype)
+    return where_seen((old >= first[:, None]) & (old < end[:, None]), dtype)
 
 
-def _where_seen(seen: Tensor, dtype: torch.dtype) -> Tensor:
+def where_seen(seen: Tensor, dtype: torch.dtype) -> Tensor:
+    """What to add to scores: 0 where something is seen, and -inf elsewhere."""
     return torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, -torch.inf)

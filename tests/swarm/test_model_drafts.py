@@ -193,11 +193,9 @@ async def test_no_draft_changes_a_token_over_any_number_of_stages_whatever_happe
             swarm.restore(stage.peer)
         swarm.hidden = {whole}
     check_same(events, plain)
-    drafted, accepted = counts(events)
-    if way != "ngram":  # of a model that knows no text, look-up finds little
-        assert 0 < accepted < drafted
     if way in ("chain", "tree"):
-        assert accepted > len(PROMPTS) * NEW_TOKENS / 4
+        drafted, accepted = counts(events)
+        assert len(PROMPTS) * NEW_TOKENS / 4 < accepted < drafted
     if is_disturbed:
         assert disturbance.is_over
         assert client.recoveries.seconds
