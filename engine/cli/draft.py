@@ -8,10 +8,9 @@ from pathlib import Path
 
 from engine.cli.commands import Commands
 from engine.cli.quantities import positive
-from engine.cli.terminal import ProgressLine, printable
+from engine.cli.terminal import printable
+from engine.cli.training import add_arguments, target_of
 from engine.core.errors import ConfigError
-from engine.localapi.running import Home
-from engine.localapi.schema import Progress
 
 
 def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
@@ -30,9 +29,7 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         "prompts in DATA, to say what it would say. Whatever ends the command, the same one goes on "
         "from there.",
     )
-    train.add_argument(
-        "--target", default="starter", metavar="SOURCE", help="starter, folder or Hub id"
-    )
+    add_arguments(train)
     train.add_argument(
         "--data", type=Path, required=True, metavar="DATA", help="a prompt on each line"
     )
@@ -42,7 +39,6 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="prompts to evaluate with; without it every twentieth of DATA",
     )
-    train.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
     train.add_argument("--answers", type=positive, default=2000, metavar="N", help="to learn from")
     train.add_argument("--steps", type=positive, default=3000, metavar="N", help="of training")
     train.add_argument("--blocks", type=positive, default=3, metavar="N", help="that are copied")
@@ -52,37 +48,20 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         metavar="N",
         help="let it propose the N commonest tokens alone, which is faster (default 8192)",
     )
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--threads", type=positive, metavar="N", help="compute threads")
     train.add_argument("--origin", default="", metavar="TEXT", help="of DATA, kept in the draft")
-    train.add_argument("--json", action="store_true", help="print one JSON object at the end")
     train.set_defaults(run=_train)
 
 
 def _train(args: argparse.Namespace) -> int:
-    import torch
-
-    from engine.models.sources import resolve
     from engine.speculation.training.recipe import Recipe, prompts_sha256, read_prompts
     from engine.speculation.training.run import train_draft
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
     prompts = read_prompts(args.data)
     held_out = read_prompts(args.held_out) if args.held_out else prompts[::20]
     prompts = tuple(prompt for prompt in prompts if prompt not in set(held_out))
     if not prompts:
         raise ConfigError(f"All prompts of {args.data} are held out; give more of them.")
-    with ProgressLine() as line:
-
-        def show(what: str, done: float, total: float, remark: str) -> None:
-            parts = [f"{done:.0f} of {total:.0f}" if total else "", remark]
-            line.show(what, ", ".join(part for part in parts if part))
-
-        def show_fetching(progress: Progress) -> None:
-            show(progress.what, progress.done, progress.total, "")
-
-        files = resolve(args.target, Home.from_environment().models_dir, "float32", show_fetching)
+    with target_of(args) as (files, show):
         if args.blocks >= files.spec.num_hidden_layers:
             raise ConfigError(
                 f"{files.spec.name} has {files.spec.num_hidden_layers} blocks; a draft must have fewer."

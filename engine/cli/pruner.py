@@ -7,10 +7,9 @@ from pathlib import Path
 
 from engine.cli.commands import Commands
 from engine.cli.quantities import positive
-from engine.cli.terminal import ProgressLine, printable
+from engine.cli.terminal import printable
+from engine.cli.training import add_arguments, target_of
 from engine.core.errors import ConfigError
-from engine.localapi.running import Home
-from engine.localapi.schema import Progress
 
 
 def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
@@ -29,39 +28,29 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         "and the draft that `shoal draft train` has made in FOLDER.",
     )
     train.add_argument("folder", type=Path, metavar="FOLDER", help="of `shoal draft train -o`")
-    train.add_argument(
-        "--target", default="starter", metavar="SOURCE", help="as it was given there"
-    )
+    add_arguments(train)
     train.add_argument("--first-blocks", type=positive, required=True, metavar="N")
-    train.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER")
-    train.add_argument("--answers", type=positive, default=256, metavar="N", help="to learn from")
-    train.add_argument("--steps", type=positive, default=400, metavar="N", help="of training")
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--threads", type=positive, metavar="N", help="compute threads")
-    train.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    train.add_argument(
+        "--data",
+        type=Path,
+        metavar="DATA",
+        help="prompts of which the draft has not learned from all: the others are answered, and show "
+        "what its proposals are worth on what is new to it",
+    )
+    train.add_argument("--answers", type=positive, default=3072, metavar="N", help="to learn from")
+    train.add_argument("--judged", type=positive, default=192, metavar="N", help="to judge by")
+    train.add_argument("--steps", type=positive, default=2000, metavar="N", help="of training")
+    train.add_argument("--origin", default="", metavar="TEXT", help="of DATA, kept in the pruner")
     train.set_defaults(run=_train)
 
 
 def _train(args: argparse.Namespace) -> int:
-    import torch
-
-    from engine.models.sources import resolve
     from engine.speculation.training.answers import count_groups, made_groups, read_answers
     from engine.speculation.training.pruning import train_pruner
-    from engine.speculation.training.run import DRAFT, HELD_OUT
+    from engine.speculation.training.recipe import read_prompts
+    from engine.speculation.training.run import DRAFT, HELD_OUT, answer_new_prompts
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    with ProgressLine() as line:
-
-        def show(what: str, done: float, total: float, remark: str) -> None:
-            parts = [f"{done:.0f} of {total:.0f}" if total else "", remark]
-            line.show(what, ", ".join(part for part in parts if part))
-
-        def show_fetching(progress: Progress) -> None:
-            show(progress.what, progress.done, progress.total, "")
-
-        files = resolve(args.target, Home.from_environment().models_dir, "float32", show_fetching)
+    with target_of(args) as (files, show):
         if args.first_blocks >= files.spec.num_hidden_layers:
             raise ConfigError(
                 f"{files.spec.name} has {files.spec.num_hidden_layers} blocks; a first stage that "
@@ -72,16 +61,24 @@ def _train(args: argparse.Namespace) -> int:
             raise ConfigError(
                 f"{args.folder} holds no answers; name the folder that `shoal draft train` wrote."
             )
-        answers = read_answers(args.folder, num_groups)
+        answers = read_answers(args.folder, num_groups)[: args.answers]
+        if args.data is None:
+            judged = answers[::2][: args.judged]
+        else:
+            judged = answer_new_prompts(
+                files, args.folder, read_prompts(args.data), args.judged, show
+            )
         description = train_pruner(
             files,
             args.folder / DRAFT,
-            answers[: args.answers],
+            answers,
+            judged,
             read_answers(args.folder / HELD_OUT, 1),
             args.output,
             num_blocks=args.first_blocks,
             steps=args.steps,
             seed=args.seed,
+            data_origin=args.origin,
             show=show,
         )
     if args.json:
@@ -90,7 +87,7 @@ def _train(args: argparse.Namespace) -> int:
     print(printable(f"The pruner is in {args.output}."))
     for row in description.measured:
         print(
-            f"  τ {row['prune_threshold']}: {row['surviving']:.0%} of the nodes and "
-            f"{row['remaining']:.0%} of the accepted tokens are left"
+            f"  τ {row.prune_threshold}: {row.surviving:.0%} of the nodes and {row.remaining:.0%} of "
+            "the accepted tokens are left"
         )
     return 0

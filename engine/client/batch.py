@@ -47,6 +47,8 @@ class Sequence:
     """Whether the client sends every row, with a draft; else the ring is closed."""
     draft_tokens: int = 0
     """The most that it proposes for a round."""
+    prune_threshold: float | None = None
+    """See `SequenceMessage`."""
     option: Option = PLAIN
     """How that was made which is on its way: what the next answer tells of …"""
     tree: TokenTree = EMPTY
@@ -223,6 +225,10 @@ class Batch:
         tree = sequence.tree
         if row.accepted > len(tree):
             raise RemoteProtocolError("The peer accepted more of a draft than there was.")
+        if row.kept and (
+            len(row.kept) != len(tree) or (row.accepted and not row.kept[row.accepted - 1])
+        ):
+            raise RemoteProtocolError("The peer left tokens out of another draft than there was.")
         # What a chunk begins with that goes on has come as the token after the one before it.
         path = tree.path_to(row.accepted - 1)[sequence.known :]
         if row.accepted < sequence.known or row.position != len(sequence.ids) + len(path):
@@ -258,7 +264,8 @@ class Batch:
         reused_tokens = sequence.reused_tokens if is_first else 0
         last = logprobs[-1] if logprobs else None
         now = None if self.steering is None else self.steering.now
-        event = TokenEvent(token, last, finish, reused_tokens, drafted, len(path), now)
+        accepted, pruned = len(path), row.kept.count(False)
+        event = TokenEvent(token, last, finish, reused_tokens, drafted, accepted, now, pruned)
         self.news.put_nowait((sequence.index, event))
         return is_open and not sequence.finished
 

@@ -274,6 +274,7 @@ class Client:
             sequence.draft_tokens = drafting.num_tokens
             sequence.draft = drafting.make_draft() if drafting.make_draft else None
             sequence.leads = drafting.make_policy is None
+            sequence.prune_threshold = drafting.prune_threshold
         return sequence
 
     def _live(self, route: Route) -> list[tuple[SessionId, list[int]]]:

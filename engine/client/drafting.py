@@ -33,6 +33,7 @@ class Drafting:
         drafter: The model that drafts; None: none does.
         width: Alternatives at each place of the model's proposals where no policy decides.
         ahead: Chunks of what `make_draft` makes that are on their way at once where none does.
+        prune_threshold: τ of the first stage; 0: nothing is pruned; None: as the stage finds worth it.
     """
 
     make_draft: Callable[[], Draft] | None
@@ -41,6 +42,7 @@ class Drafting:
     drafter: Drafter | None = None
     width: int = 1
     ahead: int = 1
+    prune_threshold: float | None = None
 
     @property
     def always(self) -> Option:

@@ -121,6 +121,7 @@ class Opener:
                 session=s.session,
                 capacity_tokens=s.capacity_tokens,
                 draft_tokens=s.draft_tokens,
+                prune_threshold=s.prune_threshold,
                 prompt_tokens=s.prompt_tokens,
                 sampling=SamplingMessage.of(s.sampling),
                 kv_offload=self.config.kv_offload,

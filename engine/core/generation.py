@@ -146,3 +146,5 @@ class TokenEvent:
     """so many were accepted and came before it."""
     drafting: DraftingNow | None = None
     """On the last token of a round: how the next one is made, where that is decided as it goes."""
+    pruned_tokens: int = 0
+    """On the last token of a round: how many drafted ones the first stage had not sent on."""

@@ -15,6 +15,9 @@ from engine.models.block import Block, fill
 from engine.models.families import family_of, window_tokens
 from engine.models.weights import load_tensors
 
+Observe = Callable[[int, Tensor], None]
+"""Told how many of the model's blocks hidden states [N, D] have passed."""
+
 
 def make_block(config: PretrainedConfig, block: int, tensors: Mapping[str, Tensor]) -> Block:
     """Build one block.
@@ -84,13 +87,16 @@ class BlockStack:
         """Whether some block's tokens see only so many before them."""
         return any(block.window is not None for block in self._blocks)
 
-    def forward(self, x: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:
+    def forward(
+        self, x: Tensor, rows: Sequence[PackedRow], span: Span, observe: Observe | None = None
+    ) -> Tensor:
         """Run the blocks of `span`, a part of ours, on packed rows.
 
         Args:
             x: Hidden states, [N, D].
             rows: Cover the N tokens in order; their caches are for exactly `span`.
             span: The model's numbers.
+            observe: Told after each block.
 
         Returns:
             [N, D]; keys and values are in the caches, whose lengths are the caller's to move.
@@ -101,4 +107,6 @@ class BlockStack:
         first = self._span.start
         for index in range(len(span)):
             x = self._blocks[span.start - first + index].forward(x, packed, index)
+            if observe is not None:
+                observe(span.start + index + 1, x)
         return x

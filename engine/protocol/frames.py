@@ -11,7 +11,7 @@ header, 36 bytes, little endian
   I payload bytes | I draft bytes | B bytes of an id | Q xxh3 of all before and of the body |
   B more follows | 2s reserved
 ```
-Rows, ids, and parents and weights of drafts are packed by `engine.protocol.rows`. Everything is
+Rows, ids, and shapes and weights of drafts are packed by `engine.protocol.rows`. Everything is
 checked against the header's own numbers and the receiver's limits before the body is read, so a
 stranger cannot make us allocate more than `FrameLimits` allows, neither for what comes nor for what it
 decodes to.
@@ -38,7 +38,6 @@ from engine.protocol.rows import (
     ROW_BYTES,
     Row,
     id_bytes_of,
-    is_chain,
     pack_ids,
     pack_rows,
     unpack_ids,
@@ -143,9 +142,7 @@ class Frame:
     @property
     def num_bytes(self) -> int:
         """Size on the wire."""
-        trees = (row.parents for row in self.rows if row.parents)
-        drafts = sum(len(tree) for tree in trees if not is_chain(tree))
-        drafts += sum(len(row.weights) for row in self.rows)
+        drafts = sum(row.draft_bytes for row in self.rows)
         ids = len(self.ids) * id_bytes_of(self.ids)
         return HEADER_BYTES + len(self.rows) * ROW_BYTES + ids + drafts + len(self.payload)
 
@@ -191,7 +188,7 @@ def check(frame: Frame) -> None:
         LocalProtocolError: The frame does not hold together.
     """
     if sum(row.count for row in frame.rows) != len(frame.ids) or any(
-        len(row.parents) > MAX_DRAFTED for row in frame.rows
+        max(len(row.parents), len(row.kept)) > MAX_DRAFTED for row in frame.rows
     ):
         raise LocalProtocolError("A frame's rows and ids do not match; this is a bug, report it.")
 

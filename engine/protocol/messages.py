@@ -104,6 +104,9 @@ class SequenceMessage(Message):
     """Besides, for the largest draft that will come."""
     draft_sha256: str = Field(default="", max_length=64)
     """In DISCO: of the weights of the draft that its chains are drawn from."""
+    prune_threshold: float | None = Field(default=None, ge=0, le=1)
+    """τ, what a drafted token's score must reach at the first stage to be sent on; 0: all are; None: as
+    the stage finds worth it."""
     prompt_tokens: int = Field(ge=1, lt=1 << 31)
     sampling: SamplingMessage
     kv_offload: float = Field(default=0.0, ge=0, le=1)

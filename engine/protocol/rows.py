@@ -2,13 +2,15 @@
 
 ```
 row, 24 bytes, little endian
-  Q session | I position | I count | H attempt | H flags | B drafted | B accepted | B mode | B reserved
+  Q session | I position | I count | H attempt | H flags | B drafted | B accepted | B mode | B pruned from
 ```
 `position` is the place of the row's first token in its sequence; `count` how many tokens it has.
 The last `drafted` of them are a draft's: a token tree that hangs from the token before them. A row that
 is all draft goes on from the end of the chain that the row before it drafted, before anybody knows what
 becomes of that. In the frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
 that are no chains, a byte each: 0 for the token before the draft, n for the n-th of the draft.
+Where a first stage has left some of `pruned from` tokens out, a bitmap of those that are there follows
+the row's parents.
 
 Then, float16, the weights of rows whose `mode` is one of [DC]'s: in DSSD and DISCO one for each
 drafted token, in DSD a whole distribution for each, and one where an answer refuses a token without
@@ -47,7 +49,7 @@ _ROW_DTYPE = np.dtype(
         ("drafted", "u1"),
         ("accepted", "u1"),
         ("mode", "u1"),
-        ("reserved", "u1"),
+        ("pruned_from", "u1"),
     ]
 )
 ROW_BYTES = _ROW_DTYPE.itemsize
@@ -92,13 +94,17 @@ class Row:
     last token before the draft."""
     accepted: int = 0
     """In STEP: how the draft before this row ended, in TOKENS: how this one does: the last token of
-    it that the target agrees with, counted from 1; 0: none. In a row that goes on: how many of the
-    drafts before it may still be refused; those before them are the sequence's own as a whole."""
+    it that the target agrees with, counted from 1 as the client sent them; 0: none. In a row that
+    goes on: how many of the drafts before it may still be refused; those before them are the
+    sequence's own as a whole."""
     mode: DraftMode = DraftMode.SHARED
     """How the draft is, or was, verified."""
     weights: bytes = field(default=b"", repr=False)
     """Float16: of the draft's tokens by what they were drawn from, [N], in DSD all of it, [N, V]; in a
     refusal the target's, [V]."""
+    kept: tuple[bool, ...] = ()
+    """For each token of the draft as the client sent it, whether a first stage has kept it: `parents`
+    are of these alone. In TOKENS: so it was. Empty: nothing was left out."""
 
     @property
     def committed(self) -> int:
@@ -114,6 +120,19 @@ class Row:
     def is_prefill(self) -> bool:
         """In STEP: whether this is more than a decode step, be it a small piece of a prompt."""
         return self.committed > DECODE_TOKENS or RowFlags.SAMPLE not in self.flags
+
+    @property
+    def survivors(self) -> tuple[int, ...]:
+        """The draft's tokens in the row, each by its index in the draft as the client sent it."""
+        return tuple(n for n, kept in enumerate(self.kept) if kept) or tuple(
+            range(len(self.parents))
+        )
+
+    @property
+    def draft_bytes(self) -> int:
+        """What `pack_rows` adds for the draft."""
+        parents = 0 if is_chain(self.parents) else len(self.parents)
+        return parents + -(-len(self.kept) // 8) + len(self.weights)
 
 
 def is_chain(parents: Sequence[int]) -> bool:
@@ -132,19 +151,20 @@ def path_to(parents: Sequence[int], accepted: int) -> tuple[int, ...]:
 
 
 def pack_rows(rows: Sequence[Row]) -> tuple[bytes, bytes]:
-    """The rows' table, and the parents and weights of their drafts."""
+    """The rows' table, and what their drafts add: shapes (parents and bitmaps), then weights."""
     table = np.zeros(len(rows), _ROW_DTYPE)
-    parents = bytearray()
+    shapes = bytearray()
     for index, row in enumerate(rows):
         flags, drafted = int(row.flags), len(row.parents)
         if drafted and not is_chain(row.parents):
             flags |= _TREE
-            parents += bytes(parent + 1 for parent in row.parents)
+            shapes += bytes(parent + 1 for parent in row.parents)
+        shapes += np.packbits(np.array(row.kept, bool), bitorder="little").tobytes()
         table[index] = (
             row.session, row.position, row.count, row.attempt, flags, drafted, row.accepted,
-            _NUMBERS[row.mode], 0,
+            _NUMBERS[row.mode], len(row.kept),
         )  # fmt: skip
-    return table.tobytes(), b"".join((parents, *(row.weights for row in rows)))
+    return table.tobytes(), b"".join((shapes, *(row.weights for row in rows)))
 
 
 def unpack_rows(table: bytes, drafts: bytes) -> tuple[Row, ...]:
@@ -152,11 +172,12 @@ def unpack_rows(table: bytes, drafts: bytes) -> tuple[Row, ...]:
 
     Raises:
         FrameCorrupt: Flags or modes are unknown, a row has no token, or sizes do not fit.
-            That parents make a tree, and weights are some, is for the receiver to check.
+            That parents make a tree, a bitmap has as many tokens, and weights are some, is for the
+            receiver to check.
     """
     at, rows = 0, []
     for entry in np.frombuffer(table, _ROW_DTYPE).tolist():
-        session, position, count, attempt, number, drafted, accepted, mode, _ = entry
+        session, position, count, attempt, number, drafted, accepted, mode, pruned_from = entry
         if not count or drafted > count:
             raise FrameCorrupt("The peer sent a frame with an empty row, or less than its draft.")
         try:
@@ -172,6 +193,10 @@ def unpack_rows(table: bytes, drafts: bytes) -> tuple[Row, ...]:
             if len(parents) < drafted or is_chain(parents):
                 raise FrameCorrupt("The peer sent a frame whose drafts do not fit their parents.")
         row = Row(SessionId(session), position, count, attempt, flags, parents, accepted)
+        if pruned_from:
+            size = -(-pruned_from // 8)
+            row = replace(row, kept=_unpack_bitmap(drafts[at : at + size], pruned_from))
+            at += size
         rows.append(row if mode == 0 else replace(row, mode=_MODES[mode]))
     return _with_weights(rows, drafts[at:])
 
@@ -198,6 +223,15 @@ def _num_distributions(row: Row) -> int:
     if RowFlags.REFUSED in row.flags:
         return 1
     return len(row.parents) if row.mode is DraftMode.DSD else 0
+
+
+def _unpack_bitmap(packed: bytes, size: int) -> tuple[bool, ...]:
+    bits = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").astype(bool).tolist()
+    if len(bits) < size or any(bits[size:]) or all(bits[:size]):
+        raise FrameCorrupt(
+            "The peer sent a frame that leaves tokens out of a draft it does not have."
+        )
+    return tuple(bits[:size])
 
 
 _CHAIN = tuple(range(-1, MAX_DRAFTED - 1))

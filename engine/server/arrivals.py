@@ -73,7 +73,7 @@ def check_row(
     own = ids[: row.committed]
     if len(own) and (int(own.min()) < 0 or int(own.max()) >= order.spec.vocab_size):
         raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
-    if row.parents:
+    if row.parents or row.kept:
         try:
             _check_draft(session, row, ids[row.committed :], order, waiting_tokens)
         except RemoteProtocolError as error:
@@ -93,6 +93,17 @@ def _check_follows(session: Session, row: Row) -> None:
 def _check_draft(
     session: Session, row: Row, ids: npt.NDArray[np.int32], order: LoadOrder, waiting_tokens: int
 ) -> None:
+    if row.kept and (session.is_first or row.goes_on or sum(row.kept) != len(row.parents)):
+        raise RemoteProtocolError(
+            f"A row says that {sum(row.kept)} tokens of its draft are left, but has "
+            f"{len(row.parents)}; only a first stage may leave some out, and must say which."
+        )
+    if len(row.kept) > session.draft_tokens:
+        raise RemoteProtocolError(
+            f"A draft had {len(row.kept)} tokens, but at most {session.draft_tokens} are taken."
+        )
+    if not row.parents:
+        return
     tree = TokenTree(tuple(ids.tolist()), row.parents)
     check_tree(tree, vocab_size=order.spec.vocab_size, max_nodes=session.draft_tokens)
     if row.position + row.committed + max(tree.depths()) > session.capacity_tokens:

@@ -26,11 +26,13 @@ class PendingDraft:
     """Where its tokens begin in the cache, one behind another: the first place after the sequence's
     own ones, or after the draft that it goes on from."""
     parents: tuple[int, ...]
+    kept: tuple[bool, ...] = ()
+    """See `Row.kept`."""
 
     @classmethod
     def of(cls, row: Row) -> PendingDraft | None:
         """The draft at the end of a row, if there is one."""
-        return cls(row.position + row.committed, row.parents) if row.parents else None
+        return cls(row.position + row.committed, row.parents, row.kept) if row.parents else None
 
     @property
     def end(self) -> int:
@@ -43,13 +45,14 @@ class PendingDraft:
         Raises:
             RemoteProtocolError: The row does not begin where they end.
         """
-        if row.accepted <= len(self.parents):
-            path = path_to(self.parents, row.accepted)
+        proposed = self.kept or (True,) * len(self.parents)
+        if row.accepted == 0 or (row.accepted <= len(proposed) and proposed[row.accepted - 1]):
+            path = path_to(self.parents, sum(proposed[: row.accepted]))
             if row.position == self.position + len(path):
                 return path
         raise RemoteProtocolError(
             f"The peer says that token {row.accepted} is the last that is accepted of a draft of "
-            f"{len(self.parents)} at position {self.position}, and goes on at {row.position}: that "
+            f"{len(proposed)} at position {self.position}, and goes on at {row.position}: that "
             "does not fit together."
         )
 

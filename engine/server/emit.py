@@ -17,6 +17,7 @@ from engine.server.kept import KeptOutputs
 from engine.server.scheduler import Work
 from engine.server.sessions import SessionTable
 from engine.server.worker_process import LoadOrder
+from engine.speculation.tree import TokenTree
 
 _BULK_FRAME_BYTES = 96 << 10
 _FINISH_FLAGS = {FinishReason.STOP: RowFlags.EOS, FinishReason.LENGTH: RowFlags.LENGTH}
@@ -28,6 +29,7 @@ def hidden_frames(
     table: SessionTable,
     order: LoadOrder,
     kept: KeptOutputs,
+    pruned: Sequence[tuple[bool, ...]] = (),
 ) -> Iterator[tuple[PeerId, Frame]]:
     """Frames for the next stages: one with all that decodes, and pieces of each row that prefills.
 
@@ -41,12 +43,13 @@ def hidden_frames(
             out, and what the next stage has already.
         order: What the worker holds.
         kept: All that is computed goes in here, drafts apart.
+        pruned: For each row, what of its draft is sent on, see `Row.kept`; empty: all of all.
     """
     token_bytes = len(hidden) // sum(work.row.count for work in batch)
     short: dict[tuple[PeerId, Codec], list[tuple[Work, memoryview]]] = defaultdict(list)
     long: list[tuple[tuple[PeerId, Codec], Work, memoryview]] = []
     at = 0
-    for work in batch:
+    for index, work in enumerate(batch):
         size = work.row.count * token_bytes
         session = table.get(work.row.session)
         part = hidden[at : at + size]
@@ -69,6 +72,8 @@ def hidden_frames(
         if skip:
             work = replace(work, hidden=()).split(skip)[1]
             part = part[skip * token_bytes :]
+        if pruned and pruned[index]:
+            work, part = _without_dropped(work, part, pruned[index])
         way = (session.next_peer, session.lossy)
         if work.is_prefill:
             long.append((way, work, part))
@@ -80,6 +85,18 @@ def hidden_frames(
         for piece, start in _pieces(work, max(1, _BULK_FRAME_BYTES // token_bytes)):
             some = part[start * token_bytes : (start + piece.row.count) * token_bytes]
             yield peer, _hidden_frame([(piece, some)], order, codec)
+
+
+def _without_dropped(
+    work: Work, hidden: memoryview, kept: tuple[bool, ...]
+) -> tuple[Work, memoryview]:
+    """A row with what is left of its draft."""
+    row, own = work.row, work.row.committed
+    rest, survivors = TokenTree(tuple(work.ids[own:].tolist()), row.parents).pruned(kept)
+    places = [*range(own), *(own + node for node in survivors)]
+    left = replace(row, count=len(places), parents=rest.parents, kept=kept)
+    states = np.frombuffer(hidden, np.uint8).reshape(row.count, -1)[places]
+    return replace(work, row=left, ids=work.ids[places]), memoryview(states.tobytes())
 
 
 def _hidden_frame(rows: Sequence[tuple[Work, memoryview]], order: LoadOrder, codec: Codec) -> Frame:
@@ -143,19 +160,21 @@ def token_frames(
         mode = asking.mode
         if token.refusal:
             flags, mode = flags | RowFlags.REFUSED, DraftMode.DSSD
+        accepted = asking.survivors[token.accepted - 1] + 1 if token.accepted else 0
         answer = Row(
             session.id,
             position,
             1,
             session.attempt,
             flags | is_open,
-            accepted=token.accepted,
+            accepted=accepted,
             mode=mode,
             weights=token.refusal,
+            kept=asking.kept,
         )
         clients[session.owner].append((answer, token))
         if token.finish is None and not is_open and not session.is_mute:
-            step = replace(answer, flags=RowFlags.SAMPLE, mode=DraftMode.SHARED)
+            step = replace(answer, flags=RowFlags.SAMPLE, mode=DraftMode.SHARED, kept=())
             ring[session.next_peer].append((step, token.id))
     for peer, steps in ring.items():
         yield peer, _ids_frame(Kind.STEP, steps)

@@ -24,6 +24,7 @@ from engine.config import StageEmulation
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.models.attention import PackedRow
+from engine.models.block_stack import Observe
 from engine.models.weights import load_tensors
 
 RECORDED = "emulated.hidden_states"
@@ -69,8 +70,10 @@ class EmulatedBlocks:
         tiles = -(-self._width // self._recorded.shape[1])
         self._tiles = torch.arange(tiles, device=device)
 
-    def forward(self, x: Tensor, rows: Sequence[PackedRow], span: Span) -> Tensor:
-        """See `BlockStack.forward`: [N, D] to [N, D]."""
+    def forward(
+        self, x: Tensor, rows: Sequence[PackedRow], span: Span, observe: Observe | None = None
+    ) -> Tensor:
+        """See `BlockStack.forward`: [N, D] to [N, D]; nothing is observed."""
         started_s = time.perf_counter()
         positions = torch.tensor([p for row in rows for p in row.positions], device=x.device)
         ids, errors = _ids(x), torch.zeros_like(positions)

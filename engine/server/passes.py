@@ -23,6 +23,7 @@ from engine.server.kept import KeptOutputs
 from engine.server.link import SLOTS
 from engine.server.pace import Pace, PassCost
 from engine.server.prefill_share import PrefillShare
+from engine.server.pruning import Pruning
 from engine.server.scheduler import Scheduler, Work
 from engine.server.sessions import Session, SessionTable
 from engine.server.worker_process import ForwardResult, LoadOrder, WorkerProcess
@@ -59,6 +60,7 @@ class Passes:
         fail: Ends the session of a row that cannot be computed, with a code and a sentence.
         backlog_bytes: What waits to be sent to a peer.
         kept: Has a copy of what goes to later stages.
+        pruning: Says what of drafts need not go there.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Passes:
         fail: Callable[[Row, str, str], None],
         backlog_bytes: Callable[[PeerId], int],
         kept: KeptOutputs,
+        pruning: Pruning,
     ) -> None:
         self._table = table
         self._worker = worker
@@ -87,6 +90,7 @@ class Passes:
         self._fail = fail
         self._backlog_bytes = backlog_bytes
         self._kept = kept
+        self._pruning = pruning
         self._scheduler = Scheduler()
         self._forks = Forks()
         self._gathering = Gathering()
@@ -103,6 +107,7 @@ class Passes:
             work.width or work.is_prefill or work.row.goes_on
         ):  # the first stage's own business
             self._gathering.arrived(work.batch, work.row.session, work.arrived_s)
+            self._pruning.arrived(work)
         if not self._forks.holds_back(work):
             self._scheduler.add(work)
             self._wake.set()
@@ -120,6 +125,7 @@ class Passes:
             Sessions that were to take over from it and now cannot.
         """
         self._scheduler.drop(session.owner, session.id)
+        self._pruning.forget(session.id)
         self._again = deque(work for work in self._again if work.row.session != session.id)
         return self._forks.drop(session.id)
 
@@ -249,6 +255,7 @@ class Passes:
             [part for work in batch for part in work.hidden],
             dtype=batch[0].dtype,
             width=batch[0].width,
+            thresholds=self._pruning.thresholds(batch),
         )
         result.add_done_callback(lambda _: self._wake.set())
         self._under_way.append(_Pass(batch, self._clock.monotonic_s(), result))
@@ -272,6 +279,7 @@ class Passes:
         for work in batch:
             if self._session(work) is not None and not work.row.goes_on:
                 self._let_go(work.row.session, work.row.position + work.row.committed)
+        self._pruning.judged(batch, result.judged_s)
         self._emit(batch, result)
         self._pace.replica += result.replica
         now_s = self._clock.monotonic_s()
@@ -322,7 +330,9 @@ class Passes:
         if result.hidden is None:
             frames = token_frames(batch, result.sampled, self._table)
         else:
-            frames = hidden_frames(batch, result.hidden, self._table, self._order, self._kept)
+            frames = hidden_frames(
+                batch, result.hidden, self._table, self._order, self._kept, result.kept
+            )
         for peer, frame in frames:
             self._send(peer, frame)
         for work in batch:

@@ -17,6 +17,7 @@ from engine.server.kept import KeptOutputs
 from engine.server.pace import Pace, PassCost
 from engine.server.passes import Passes
 from engine.server.prefixes import PrefixIndex
+from engine.server.pruning import Pruning
 from engine.server.recovery import Recovery
 from engine.server.reuse import PrefixReuse
 from engine.server.sessions import SessionTable
@@ -96,6 +97,7 @@ class Serving:
             config.kept_budget_bytes, order.spec.hidden_size, ElementType(order.dtype)
         )
         decode_cost = PassCost()
+        row_bytes = order.spec.hidden_size * ELEMENT_BYTES[order.dtype]
         passes = Passes(
             table,
             worker,
@@ -108,6 +110,9 @@ class Serving:
             fail=fail,
             backlog_bytes=links.neighbours.queued_bytes,
             kept=kept,
+            pruning=Pruning(
+                worker.pruners, table.get, lambda peer: links.neighbours.token_s(peer, row_bytes)
+            ),
         )
         budget_bytes = int(config.kv_budget_bytes * config.prefix_budget_share)
         index = PrefixIndex(budget_bytes, config.prefix_idle_s)

@@ -47,6 +47,8 @@ class Session:
     """Where the blocks compute."""
     ram_room_bytes: int
     expires_s: float
+    prune_threshold: float | None = None
+    """τ of a first stage; 0: nothing is left out; None: what is found worth it."""
     lossy: Codec = Codec.RAW
     """How its hidden states may be rounded on the wire; RAW: not at all."""
     position: int = 0
@@ -295,6 +297,7 @@ class SessionTable:
                 room_bytes=self.room_bytes(room.device, span),
                 ram_room_bytes=room.ram * self.block_token_bytes * len(span),
                 expires_s=now_s + self.lease_s,
+                prune_threshold=sequence.prune_threshold,
                 lossy=sequence.lossy_codec(),
             )
             for sequence, room in zip(request.sequences, rooms, strict=True)

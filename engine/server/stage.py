@@ -6,7 +6,7 @@ on, `close` gives the room back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -35,8 +35,10 @@ from engine.sampling.rejection import read_weights
 from engine.sampling.sample import SampleRequest, sample
 from engine.server.drafts import PendingDraft
 from engine.server.emulation import EmulatedBlocks, EmulatedEnds
+from engine.server.judging import judging_for
 from engine.server.replica import Replica
 from engine.server.replica_order import ReplicaOrder
+from engine.speculation.pruner import Pruner
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class StageOutput:
     """[N, D] in the stage's dtype, contiguous; None when the session's span ends the model."""
     sampled: tuple[Sampled, ...] = ()
     """One per row with SAMPLE, in order, when the session's span ends the model."""
+    kept: tuple[tuple[bool, ...], ...] = ()
+    """Of each row's draft what may be sent on, see `Row.kept`; empty when nothing was judged."""
+    judged_s: float = 0.0
+    """What judging took."""
 
 
 @dataclass(slots=True)
@@ -110,6 +116,7 @@ class Stage:
         progress: Told (blocks loaded, blocks in all).
         emulate: Wait instead of computing, as if the blocks were those of a large model.
         replica: The draft that DISCO may need here; None: there is none.
+        pruners: What may judge drafts, by the blocks after which it does.
 
     Raises:
         ModelError: The model's family or a feature of it is not supported, or its files are not
@@ -129,7 +136,9 @@ class Stage:
         progress: Callable[[int, int], None],
         emulate: StageEmulation | None = None,
         replica: ReplicaOrder | None = None,
+        pruners: Mapping[int, Pruner] | None = None,
     ) -> None:
+        self._pruners = pruners or {}
         self._spec = spec
         self._span = span
         self._dtype = dtype
@@ -307,7 +316,11 @@ class Stage:
 
     @torch.inference_mode()
     def forward(
-        self, rows: Sequence[Row], ids: npt.NDArray[np.int32], hidden: Tensor | None
+        self,
+        rows: Sequence[Row],
+        ids: npt.NDArray[np.int32],
+        hidden: Tensor | None,
+        thresholds: Sequence[float] = (),
     ) -> StageOutput:
         """Run the rows through the blocks of their sessions' span.
 
@@ -319,6 +332,9 @@ class Stage:
             rows: Of different sessions that use the same span, packed.
             ids: [N], the tokens of all rows.
             hidden: [N, D], any float type and device; None embeds the ids.
+            thresholds: τ of each row, at a first stage that has a pruner; 0: all of its draft may be
+                sent on. What may not stays in the cache until the row that follows says what became
+                of the draft, and is never chosen then. Empty: 0 for all.
 
         Raises:
             RemoteProtocolError: See `check`; or an id is not in the vocabulary.
@@ -340,7 +356,10 @@ class Stage:
             x = self._ends.embed(torch.from_numpy(ids.astype(np.int64)).to(self._device))
         else:
             x = hidden.to(device=self._device, dtype=self._dtype)
-        x = self._blocks.forward(x, packed, span)
+        judging = judging_for(
+            self._pruners, span, self._spec.num_hidden_layers, rows, ids, thresholds
+        )
+        x = self._blocks.forward(x, packed, span, judging.observe if judging else None)
         for row, session, place in zip(rows, sessions, packed, strict=True):
             end = row.position + row.count
             session.ids[row.position : end] = ids[place.start : place.start + row.count]
@@ -350,7 +369,9 @@ class Stage:
             if place.gap is not None:
                 session.scattered += range(place.place, place.place + row.count)
         if span.end < self._spec.num_hidden_layers:
-            return StageOutput(x.contiguous())
+            if judging is None:
+                return StageOutput(x.contiguous())
+            return StageOutput(x.contiguous(), (), tuple(judging.kept), judging.seconds)
         return StageOutput(None, self._sample(x, rows, sessions, packed))
 
     def _packed(self, session: _Session, row: Row, start: int) -> PackedRow:

@@ -30,6 +30,7 @@ from engine.protocol.rows import Row, RowFlags
 from engine.server.link import Message, SharedRegions, WorkerSocket
 from engine.server.replica_order import ReplicaOrder
 from engine.server.stage import Stage
+from engine.speculation.pruner_files import SHIPPED, PrunersFound, find_pruners
 
 TORCH_DTYPES = {
     Dtype.FLOAT32: torch.float32,
@@ -115,12 +116,21 @@ class Worker:
             )
         emulate = StageEmulation(**message["emulate"]) if message["emulate"] else None
         self._stretched = emulate if emulate is not None and emulate.computes else None
+        directory, span = Path(message["directory"]), Span(*message["span"])
+        spec = ModelSpec(
+            **{**message["spec"], "eos_token_ids": tuple(message["spec"]["eos_token_ids"])}
+        )
+        found = PrunersFound({}, ())
+        if (
+            (emulate is None or emulate.computes)
+            and span.start == 0
+            and span.end < spec.num_hidden_layers
+        ):
+            found = find_pruners(spec, span.end, (SHIPPED, directory))
         self._stage = Stage(
-            Path(message["directory"]),
-            ModelSpec(
-                **{**message["spec"], "eos_token_ids": tuple(message["spec"]["eos_token_ids"])}
-            ),
-            Span(*message["span"]),
+            directory,
+            spec,
+            span,
             dtype=TORCH_DTYPES[Dtype(message["dtype"])],
             device=torch.device(message["device"]),
             kv_dtype=message["kv_dtype"],
@@ -130,8 +140,13 @@ class Worker:
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
             ),
+            pruners=found.pruners,
         )
-        self._socket.send({"op": "ready"})
+        pruners = [
+            (depth, pruner.measure_tree_s(), pruner.measured)
+            for depth, pruner in found.pruners.items()
+        ]
+        self._socket.send({"op": "ready", "pruners": pruners, "refused": found.refused})
 
     def _open(self, message: Message) -> None:
         for sequence in message["sequences"]:
@@ -168,22 +183,39 @@ class Worker:
                 accepted,
                 DraftMode(mode),
                 weights,
+                tuple(kept),
             )
-            for session, position, count, flags, parents, accepted, mode, weights in message["rows"]
+            for (
+                session,
+                position,
+                count,
+                flags,
+                parents,
+                accepted,
+                mode,
+                weights,
+                kept,
+            ) in message["rows"]
         ]
         ids = np.frombuffer(message["ids"], np.int32)
         hidden = None
+        thresholds = message["thresholds"]
         if message["width"]:
             dtype = TORCH_DTYPES[Dtype(message["dtype"])]
             shape = (len(ids), message["width"])  # [N, D]
             hidden = torch.frombuffer(
                 self._regions.to_worker[slot], dtype=dtype, count=shape[0] * shape[1]
             ).reshape(shape)
-        output = self._loaded().forward(rows, ids, hidden)
+        output = self._loaded().forward(rows, ids, hidden, thresholds)
         if self._stretched is not None:
             lasts_s = self._stretched.stage_s * max(1.0, len(ids) / self._stretched.rows)
             time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
-        answer: dict[str, Any] = {"op": "done", "hidden_bytes": 0}
+        answer: dict[str, Any] = {
+            "op": "done",
+            "hidden_bytes": 0,
+            "kept": output.kept,
+            "judged_s": output.judged_s,
+        }
         if output.hidden is not None:
             raw = output.hidden.contiguous().cpu().view(torch.uint8).flatten()
             target = torch.frombuffer(

@@ -32,6 +32,7 @@ from engine.protocol.frames import Dtype
 from engine.protocol.messages import SequenceMessage
 from engine.protocol.rows import Row
 from engine.server.link import SLOTS, AgentSocket, Message, SharedRegions
+from engine.server.pruner_facts import PrunerFacts, levels_of
 from engine.server.replica_order import ReplicaOrder
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,10 @@ class ForwardResult:
     cpu_s: float
     """Processor time of all the worker's threads."""
     replica: ReplicaUse
+    kept: tuple[tuple[bool, ...], ...] = ()
+    """Of each row's draft what may be sent on, see `Row.kept`; empty when nothing was judged."""
+    judged_s: float = 0.0
+    """What judging took."""
 
 
 _Answer = TypeVar("_Answer")
@@ -123,6 +128,8 @@ class WorkerProcess:
         self._asked: deque[_Asked[Any]] = deque()
         """Not answered yet; the worker answers in the order of asking."""
         self._next_slot = 0
+        self.pruners: tuple[PrunerFacts, ...] = ()
+        """What can judge drafts, if the stage is a first one."""
         self._reader = asyncio.create_task(self._read(), name="worker-reader")
 
     @classmethod
@@ -165,7 +172,7 @@ class WorkerProcess:
             theirs.close()
         worker = cls(process, link, regions, on_progress, on_open_failed)
         try:
-            await worker._ask(
+            worker.pruners = await worker._ask(
                 {
                     "op": "load",
                     "directory": str(order.directory),
@@ -179,7 +186,7 @@ class WorkerProcess:
                     "emulate": order.emulate.model_dump() if order.emulate else None,
                     "replica": order.replica.described() if order.replica else None,
                 },
-                lambda answer: None,
+                _pruners,
             )
         except BaseException:
             await worker.stop()
@@ -198,7 +205,9 @@ class WorkerProcess:
                 "op": "open",
                 "span": (span.start, span.end),
                 "sequences": [
-                    sequence.model_dump(exclude={"prefix_digests", "fork_of", "fork_tokens"})
+                    sequence.model_dump(
+                        exclude={"prefix_digests", "fork_of", "fork_tokens", "prune_threshold"}
+                    )
                     for sequence in sequences
                 ],
             }
@@ -230,6 +239,7 @@ class WorkerProcess:
         *,
         dtype: Dtype,
         width: int,
+        thresholds: Sequence[float] = (),
     ) -> asyncio.Future[ForwardResult]:
         """Begin a forward pass; passes run one after another in the order of submission.
 
@@ -240,6 +250,7 @@ class WorkerProcess:
                 empty at the first stage.
             dtype: Of `hidden`.
             width: 0 at the first stage.
+            thresholds: See `Stage.forward`.
 
         Returns:
             To be awaited at once or later: what the pass gives. It raises `EngineError` when the
@@ -265,12 +276,14 @@ class WorkerProcess:
                         row.accepted,
                         row.mode.value,
                         row.weights,
+                        row.kept,
                     )
                     for row in rows
                 ],
                 "ids": ids.tobytes(),
                 "dtype": int(dtype),
                 "width": width,
+                "thresholds": list(thresholds),
             },
             partial(self._result, self._regions.to_agent[slot]),
         )
@@ -299,6 +312,8 @@ class WorkerProcess:
             answer["compute_s"],
             answer["cpu_s"],
             ReplicaUse(*answer["replica"]),
+            tuple(map(tuple, answer["kept"])),
+            answer["judged_s"],
         )
 
     def _ask(self, message: Message, read: Callable[[Message], _Answer]) -> asyncio.Future[_Answer]:
@@ -347,6 +362,15 @@ def worker_pids() -> tuple[int, ...]:
             if _MODULE in child.cmdline():
                 found.append(child.pid)
     return tuple(found)
+
+
+def _pruners(answer: Message) -> tuple[PrunerFacts, ...]:
+    for text in answer["refused"]:
+        logger.warning("%s", text)
+    return tuple(
+        PrunerFacts(depth, tree_s, levels_of(measured))
+        for depth, tree_s, measured in answer["pruners"]
+    )
 
 
 def _sampled(entry: Any) -> Sampled:

@@ -172,6 +172,14 @@ class Neighbours:
         known = ((peer, n.codec.facts()) for peer, n in self._known.items())
         return {peer: facts for peer, facts in known if facts is not None}
 
+    def token_s(self, peer: PeerId, row_bytes: int) -> float:
+        """What hidden states of so many bytes take on the link to a peer; 0 while nobody knows."""
+        neighbour = self._known.get(peer)
+        facts = None if neighbour is None else neighbour.codec.facts()
+        if facts is None or not facts.bandwidth_bytes_per_s:
+            return 0.0
+        return row_bytes * facts.ratio / facts.bandwidth_bytes_per_s
+
     def codec_s(self) -> float:
         """What encoding and decoding hidden states has taken so far, in seconds."""
         return self._codec_work.seconds

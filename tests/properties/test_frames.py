@@ -49,6 +49,8 @@ def some_rows(draw):
     singles = len(parents) if mode in (DraftMode.DSSD, DraftMode.DISCO) else 0
     if RowFlags.REFUSED in flags:
         distributions = 1
+    dropped = draw(st.integers(0, 12))
+    kept = [True] * len(parents) + [False] * dropped
     return Row(
         SessionId(draw(st.integers(0, 2**64 - 1))),
         draw(st.integers(0, 2**32 - 1)),
@@ -59,6 +61,7 @@ def some_rows(draw):
         draw(st.integers(0, 255)),
         mode,
         b"w" * WEIGHT_BYTES * (singles + distributions * MODEL_TOKENS),
+        tuple(draw(st.permutations(kept))) if dropped else (),
     )
 
 

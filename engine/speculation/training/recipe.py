@@ -33,6 +33,21 @@ class Recipe(BaseModel):
     learning_rate: float = 1e-3
     seed: int = 0
 
+    @classmethod
+    def kept_in(cls, directory: Path) -> Recipe:
+        """The one that a folder was begun with.
+
+        Raises:
+            ConfigError: There is none of this version.
+        """
+        path = directory / RECIPE
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ConfigError(
+                f"The file {path} is no recipe of this version; choose another folder."
+            ) from error
+
     def keep(self, directory: Path) -> None:
         """Write it down, or see that what is there was begun by the same one.
 
@@ -41,12 +56,7 @@ class Recipe(BaseModel):
         """
         path = directory / RECIPE
         if path.exists():
-            try:
-                begun = Recipe.model_validate_json(path.read_bytes())
-            except ValidationError as error:
-                raise ConfigError(
-                    f"The file {path} is no recipe of this version; choose another folder."
-                ) from error
+            begun = Recipe.kept_in(directory)
             if begun != self:
                 names = [n for n in Recipe.model_fields if getattr(begun, n) != getattr(self, n)]
                 raise ConfigError(

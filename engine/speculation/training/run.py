@@ -10,6 +10,7 @@ from typing import Final
 
 import torch
 
+from engine.core.errors import ConfigError
 from engine.core.sampling_params import SamplingParams
 from engine.models.families import read_config
 from engine.models.layout import LM_HEAD, ModelFiles
@@ -26,14 +27,16 @@ from engine.speculation.draft_files import Description
 from engine.speculation.model_draft import ModelDraft
 from engine.speculation.prompt_lookup import PromptLookup
 from engine.speculation.training.answers import (
+    GROUP_SIZE,
     commonest_ids,
     count_groups,
+    made_groups,
     make_answers,
     read_answers,
 )
 from engine.speculation.training.distilling import TrainingProgress, train
 from engine.speculation.training.evaluation import Agreement, agreements, committed_per_round
-from engine.speculation.training.recipe import Recipe
+from engine.speculation.training.recipe import Recipe, prompts_sha256
 from engine.speculation.training.student import Student
 from engine.speculation.training.teacher import Answer, Teacher
 from engine.speculation.tree import Draft
@@ -42,6 +45,8 @@ DRAFT: Final = "draft"
 """Folder of the result within that of the run."""
 HELD_OUT: Final = "held-out"
 """Folder of the answers to evaluate with."""
+JUDGED: Final = "judged"
+"""Folder of the answers by which a pruner learns to judge."""
 CHAIN_TOKENS: Final = 4
 TREE_TOKENS: Final = 13
 TREE_WIDTH: Final = 4
@@ -100,13 +105,10 @@ def train_draft(
     """
     recipe.keep(directory)
     tokenizer = ChatTokenizer.load(files.directory)
-    shuffled = random.Random(recipe.seed).sample(prompts, len(prompts))[:num_answers]  # noqa: S311
+    shuffled = _shuffled(prompts, recipe.seed)[:num_answers]
     _answer(files, tokenizer, shuffled, directory, recipe, torch.bfloat16, show)
     exam = directory / HELD_OUT
-    greedy = recipe.model_copy(
-        update={"temperature": 0.0, "max_answer_tokens": _HELD_OUT_ANSWER_TOKENS}
-    )
-    _answer(files, tokenizer, held_out, exam, greedy, torch.float32, show)
+    _answer(files, tokenizer, held_out, exam, _greedy(recipe), torch.float32, show)
     answers = read_answers(directory, count_groups(len(shuffled)))
     ids = commonest_ids(answers, recipe.vocabulary_size, files.spec.vocab_size)
     vocabulary = torch.tensor(ids)
@@ -144,6 +146,44 @@ def train_draft(
     head = load_tensors(files.directory, (LM_HEAD,), dtype=torch.float32)[LM_HEAD]
     table = agreements(student, examples, vocabulary, head, _AGREEMENT_PLACES)
     return Outcome(directory / DRAFT, description, tuple(table))
+
+
+def answer_new_prompts(
+    files: ModelFiles, directory: Path, prompts: Sequence[str], num_answers: int, show: Show
+) -> list[Answer]:
+    """Let the target answer prompts that a draft was not trained with, greedily.
+
+    Args:
+        files: The target's.
+        directory: Of the draft's run, where the answers are kept.
+        prompts: With which that began.
+        num_answers: How many, if there are so many others.
+        show: Told how far it is.
+
+    Raises:
+        ConfigError: All have been trained with, or these are not the prompts.
+    """
+    recipe = Recipe.kept_in(directory)
+    if prompts_sha256(tuple(prompts)) != recipe.prompts_sha256:
+        raise ConfigError(f"These are not the prompts that the run in {directory} began with.")
+    trained = made_groups(directory) * GROUP_SIZE
+    rest = _shuffled(prompts, recipe.seed)[trained : trained + num_answers]
+    if not rest:
+        raise ConfigError(f"The draft in {directory} has learned from all of these prompts.")
+    tokenizer = ChatTokenizer.load(files.directory)
+    place = directory / JUDGED
+    _answer(files, tokenizer, rest, place, _greedy(recipe), torch.bfloat16, show)
+    return read_answers(place, count_groups(len(rest)))
+
+
+def _shuffled(prompts: Sequence[str], seed: int) -> list[str]:
+    return random.Random(seed).sample(prompts, len(prompts))  # noqa: S311
+
+
+def _greedy(recipe: Recipe) -> Recipe:
+    return recipe.model_copy(
+        update={"temperature": 0.0, "max_answer_tokens": _HELD_OUT_ANSWER_TOKENS}
+    )
 
 
 def evaluate(draft: Path, files: ModelFiles, examples: Sequence[Answer]) -> dict[str, float]:

@@ -1,33 +1,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save
+from torch import Tensor
 
-from engine.core.errors import ModelCorrupt, ModelError
-from engine.speculation.pruner import Pruner, load_pruner, write_pruner
-from engine.speculation.tree import EMPTY, ROOT, TokenTree
+from engine.core.errors import ModelCorrupt
+from engine.core.model_spec import ModelSpec
+from engine.models.layout import ModelFiles
+from engine.speculation.pruner import Pruner
+from engine.speculation.pruner_files import find_pruners, load_pruner, write_pruner
+from engine.speculation.tree import ROOT, TokenTree
+from tests.support.pruning import pruner_tensors
 
-D = 2
-SIZES: dict[str, Any] = {"hidden_size": D, "vocab_size": 10}
-ABOUT = {"target": "tiny@0", "num_blocks": 3}
+SIZES: dict[str, Any] = {"hidden_size": 2, "vocab_size": 10}
+ABOUT: dict[str, Any] = {"target": "tiny@0", "num_blocks": 3}
 
 
-def weights() -> dict[str, torch.Tensor]:
-    """A head that reads token 4 from the first number and token 7 from the second; a judge that
-    looks at a token's own probability alone."""
-    return {
-        "down": torch.eye(D),
-        "up": torch.tensor([[9.0, 0.0], [0.0, 9.0], [0.0, 0.0]]),
-        "vocabulary": torch.tensor([4, 7, 8]),
-        "mlp.0": torch.tensor([[0.0, 10.0, 0.0]]),
-        "mlp.0.bias": torch.zeros(1),
-        "mlp.1": torch.ones(1, 1),
-        "mlp.1.bias": torch.tensor([-5.0]),
-    }
+def weights() -> dict[str, Tensor]:
+    """Hidden state (1, 0) says 4 and (0, 1) says 7; who is not expected is out."""
+    tensors = pruner_tensors(2, 3, floor=-2.0)
+    tensors["down"] = torch.eye(2)
+    tensors["up"] = torch.tensor([[9.0, 0.0], [0.0, 9.0], [0.0, 0.0]])
+    tensors["outer"] = torch.zeros(2, len(tensors["inner"]))
+    tensors["vocabulary"] = torch.tensor([4, 7, 8])
+    return tensors
 
 
 def test_tokens_that_the_first_stage_does_not_expect_go_with_what_follows_them() -> None:
@@ -36,53 +38,94 @@ def test_tokens_that_the_first_stage_does_not_expect_go_with_what_follows_them()
     says_4, says_7 = [1.0, 0.0], [0.0, 1.0]
     # After the root comes 4, and after node 0 comes 7; node 3 is right after node 1, which is wrong.
     hidden = torch.tensor([says_4, says_7, says_4, says_4, says_4, says_4])
-    kept = pruner.kept(tree, hidden, 0.5)
-    assert kept == [True, False, True, True, False]
+    (kept,) = pruner.kept([tree], hidden, [0.5])
+    assert kept == [True, False, True, False, False]
     assert tree.pruned(kept)[0] == TokenTree((4, 7), (ROOT, 0))
-    assert pruner.kept(tree, hidden, 0.0) == [True] * 5
-    assert pruner.kept(EMPTY, hidden[:1], 0.5) == []
+    assert pruner.kept([tree], hidden, [0.0]) == [[True] * 5]
+
+
+def test_trees_of_a_batch_are_judged_as_each_by_itself() -> None:
+    pruner = Pruner(weights(), 10)
+    trees = [TokenTree((4, 7), (ROOT, ROOT)), TokenTree((7, 4, 8), (ROOT, 0, 0))]
+    hidden = torch.randn(7, 2, generator=torch.Generator().manual_seed(1))
+    together = pruner.log_scores(trees, hidden)
+    apart = [pruner.log_scores(trees[:1], hidden[:3]), pruner.log_scores(trees[1:], hidden[3:])]
+    torch.testing.assert_close(together, torch.cat(apart))
 
 
 def test_a_pruner_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    tensors = weights()
-    tensors["vocabulary"] = tensors["vocabulary"].int()
-    write_pruner(tmp_path, tensors, ABOUT)
-    pruner = load_pruner(tmp_path, target="tiny@0", num_blocks=3, **SIZES)
-    tree = TokenTree((4, 7), (ROOT, ROOT))
-    assert pruner.kept(tree, torch.tensor([[1.0, 0.0]] * 3), 0.5) == [True, False]
+    write_pruner(tmp_path, {**weights(), "vocabulary": torch.tensor([4, 7, 8]).int()}, ABOUT)
+    pruner = load_pruner(tmp_path, **SIZES)
+    hidden = torch.tensor([[1.0, 0.0]] * 3)
+    assert pruner.kept([TokenTree((4, 7), (ROOT, ROOT))], hidden, [0.5]) == [[True, False]]
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changes", "said"),
     [
-        ({"target": "other@0"}, "was made for the first 3 blocks of tiny@0"),
-        ({"num_blocks": 4}, "was made for the first 3 blocks of tiny@0"),
+        ({"up": torch.zeros(3, 5)}, "other shapes"),
+        ({"vocabulary": torch.tensor([4, 7, 10])}, "does not have"),
+        ({"vocabulary": torch.tensor([-1, 7, 8])}, "does not have"),
+        ({"up": torch.full((3, 2), torch.nan)}, "no number"),
+        ({"mlp.0": torch.zeros(5000, 8), "mlp.0.bias": torch.zeros(5000)}, "other shapes"),
     ],
 )
-def test_a_pruner_for_another_stage_is_refused(
-    tmp_path: Path, changed: dict[str, Any], said: str
+def test_a_pruner_with_weights_that_do_not_fit_is_refused(
+    tmp_path: Path, changes: dict[str, Tensor], said: str
 ) -> None:
-    write_pruner(tmp_path, weights(), ABOUT)
-    with pytest.raises(ModelError, match=said):
-        load_pruner(tmp_path, **{**ABOUT, **SIZES, **changed})
+    write_pruner(tmp_path, {**weights(), **changes}, ABOUT)
+    with pytest.raises(ModelCorrupt, match=said):
+        load_pruner(tmp_path, **SIZES)
 
 
 def test_a_damaged_pruner_is_refused(tmp_path: Path) -> None:
-    whole: dict[str, Any] = {**ABOUT, **SIZES}
     with pytest.raises(ModelCorrupt, match="missing"):
-        load_pruner(tmp_path, **whole)
-    for name, tensor, said in (
-        ("up", torch.zeros(3, 5), "other shapes"),
-        ("vocabulary", torch.tensor([4, 7, 10]), "does not have"),
-    ):
-        write_pruner(tmp_path, {**weights(), name: tensor}, ABOUT)
-        with pytest.raises(ModelCorrupt, match=said):
-            load_pruner(tmp_path, **whole)
+        load_pruner(tmp_path, **SIZES)
     write_pruner(tmp_path, weights(), ABOUT)
     path = tmp_path / "pruner.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
     with pytest.raises(ModelCorrupt, match="not those that were written"):
-        load_pruner(tmp_path, **whole)
-    (tmp_path / "pruner.json").write_text(json.dumps({"target": 3}), encoding="utf-8")
-    with pytest.raises(ModelCorrupt, match="makes no sense"):
-        load_pruner(tmp_path, **whole)
+        load_pruner(tmp_path, **SIZES)
+    path.unlink()
+    with pytest.raises(ModelCorrupt, match="weights are missing"):
+        load_pruner(tmp_path, **SIZES)
+    for content in ({"target": 3}, {**ABOUT, "format": 1, "sha256": ""}):
+        (tmp_path / "pruner.json").write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(ModelCorrupt, match="makes no sense"):
+            load_pruner(tmp_path, **SIZES)
+
+
+def test_a_file_that_lies_about_its_sizes_is_refused_before_they_are_taken(tmp_path: Path) -> None:
+    import hashlib
+
+    write_pruner(tmp_path, weights(), ABOUT)
+    path = tmp_path / "pruner.safetensors"
+    about = json.loads((tmp_path / "pruner.json").read_text(encoding="utf-8"))
+    for content in (
+        b"",
+        b"\xff" * 16,
+        save({"up": torch.zeros(1)}),
+        path.read_bytes().replace(b'"shape":[3,2]', b'"shape":[9,9]'),
+    ):
+        path.write_bytes(content)
+        about["sha256"] = hashlib.sha256(content).hexdigest()
+        (tmp_path / "pruner.json").write_text(json.dumps(about), encoding="utf-8")
+        with pytest.raises(ModelCorrupt, match="cannot be used"):
+            load_pruner(tmp_path, **SIZES)
+
+
+def test_a_stage_finds_what_fits_it_and_says_what_is_damaged(
+    tmp_path: Path, target: ModelFiles
+) -> None:
+    spec: ModelSpec = replace(target.spec, **SIZES)
+    about = {"target": spec.model_id}
+    for name, depth in (("a", 1), ("b", 3), ("c", 4)):
+        write_pruner(tmp_path / name, weights(), {**about, "num_blocks": depth})
+    write_pruner(tmp_path / "d", weights(), {**ABOUT, "target": "other@0", "num_blocks": 2})
+    (tmp_path / "b" / "pruner.safetensors").write_bytes(b"")
+    found = find_pruners(spec, 3, [tmp_path, tmp_path / "nowhere"])
+    assert list(found.pruners) == [1]
+    (text,) = found.refused
+    assert "remove the folder" in text
+    assert "sent on whole" in text
