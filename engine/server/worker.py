@@ -115,17 +115,14 @@ class Worker:
                 "changed; restart the computer, or let model.device be cpu."
             )
         emulate = StageEmulation(**message["emulate"]) if message["emulate"] else None
-        self._stretched = emulate if emulate is not None and emulate.computes else None
+        computes = emulate is None or emulate.computes
+        self._stretched = emulate if computes else None
         directory, span = Path(message["directory"]), Span(*message["span"])
         spec = ModelSpec(
             **{**message["spec"], "eos_token_ids": tuple(message["spec"]["eos_token_ids"])}
         )
         found = PrunersFound({}, ())
-        if (
-            (emulate is None or emulate.computes)
-            and span.start == 0
-            and span.end < spec.num_hidden_layers
-        ):
+        if computes and span.start == 0 and span.end < spec.num_hidden_layers:
             found = find_pruners(spec, span.end, (SHIPPED, directory))
         self._stage = Stage(
             directory,
@@ -135,8 +132,7 @@ class Worker:
             device=torch.device(message["device"]),
             kv_dtype=message["kv_dtype"],
             kv_budget_bytes=message["kv_budget_bytes"],
-            emulate=None if emulate is None or emulate.computes else emulate,
-            replica=ReplicaOrder.of(message["replica"]) if message["replica"] else None,
+            emulate=None if computes else emulate,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
             ),
