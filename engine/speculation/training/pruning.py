@@ -218,6 +218,8 @@ def _train_judge(
         features.append(rows[torch.tensor(matters)])
         labels.append(torch.tensor(right)[torch.tensor(matters)].float())
     x, y = torch.cat(features).clone(), torch.cat(labels)
+    mean, spread = x.mean(0), x.std(0) + 1e-3
+    x = (x - mean) / spread
     weights = [tensors[name].requires_grad_() for name in NAMES if name.startswith("mlp")]
     optimiser = torch.optim.AdamW(weights, lr=_JUDGE_RATE, weight_decay=0.01)
     for step in range(_JUDGE_STEPS):
@@ -231,3 +233,6 @@ def _train_judge(
         show("Training the judge", step + 1, _JUDGE_STEPS, f"loss {loss.item():.3f}")
     for weight in weights:
         weight.requires_grad = False
+    # From now on it takes features as they are.
+    tensors["mlp.0"] /= spread
+    tensors["mlp.0.bias"] -= tensors["mlp.0"] @ mean
