@@ -45,7 +45,7 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from engine.speculation.training.answers import count_groups, made_groups, read_answers
+    from engine.speculation.training.answers import made_groups, read_answers
     from engine.speculation.training.pruning import train_pruner
     from engine.speculation.training.recipe import read_prompts
     from engine.speculation.training.run import DRAFT, HELD_OUT, answer_new_prompts
@@ -56,24 +56,24 @@ def _train(args: argparse.Namespace) -> int:
                 f"{files.spec.name} has {files.spec.num_hidden_layers} blocks; a first stage that "
                 "sends something on holds fewer."
             )
-        num_groups = min(count_groups(args.answers), made_groups(args.folder))
+        num_groups = made_groups(args.folder)
         if num_groups == 0:
             raise ConfigError(
                 f"{args.folder} holds no answers; name the folder that `shoal draft train` wrote."
             )
-        answers = read_answers(args.folder, num_groups)[: args.answers]
+        learned = read_answers(args.folder, num_groups)
+        answers, examples = learned[: args.answers], read_answers(args.folder / HELD_OUT, 1)
         if args.data is None:
             judged = answers[::2][: args.judged]
         else:
-            judged = answer_new_prompts(
-                files, args.folder, read_prompts(args.data), args.judged, show
-            )
+            prompts, known = read_prompts(args.data), [*learned, *examples]
+            judged = answer_new_prompts(files, args.folder, prompts, known, args.judged, show)
         description = train_pruner(
             files,
             args.folder / DRAFT,
             answers,
             judged,
-            read_answers(args.folder / HELD_OUT, 1),
+            examples,
             args.output,
             num_blocks=args.first_blocks,
             steps=args.steps,

@@ -27,16 +27,14 @@ from engine.speculation.draft_files import Description
 from engine.speculation.model_draft import ModelDraft
 from engine.speculation.prompt_lookup import PromptLookup
 from engine.speculation.training.answers import (
-    GROUP_SIZE,
     commonest_ids,
     count_groups,
-    made_groups,
     make_answers,
     read_answers,
 )
 from engine.speculation.training.distilling import TrainingProgress, train
 from engine.speculation.training.evaluation import Agreement, agreements, committed_per_round
-from engine.speculation.training.recipe import Recipe, prompts_sha256
+from engine.speculation.training.recipe import Recipe
 from engine.speculation.training.student import Student
 from engine.speculation.training.teacher import Answer, Teacher
 from engine.speculation.tree import Draft
@@ -105,7 +103,7 @@ def train_draft(
     """
     recipe.keep(directory)
     tokenizer = ChatTokenizer.load(files.directory)
-    shuffled = _shuffled(prompts, recipe.seed)[:num_answers]
+    shuffled = random.Random(recipe.seed).sample(prompts, len(prompts))[:num_answers]  # noqa: S311
     _answer(files, tokenizer, shuffled, directory, recipe, torch.bfloat16, show)
     exam = directory / HELD_OUT
     _answer(files, tokenizer, held_out, exam, _greedy(recipe), torch.float32, show)
@@ -149,35 +147,40 @@ def train_draft(
 
 
 def answer_new_prompts(
-    files: ModelFiles, directory: Path, prompts: Sequence[str], num_answers: int, show: Show
+    files: ModelFiles,
+    directory: Path,
+    prompts: Sequence[str],
+    known: Sequence[Answer],
+    num_answers: int,
+    show: Show,
 ) -> list[Answer]:
     """Let the target answer prompts that a draft was not trained with, greedily.
 
     Args:
         files: The target's.
         directory: Of the draft's run, where the answers are kept.
-        prompts: With which that began.
-        num_answers: How many, if there are so many others.
+        prompts: Some of them new.
+        known: What the draft was trained and evaluated with.
+        num_answers: How many, if there are so many new ones.
         show: Told how far it is.
 
     Raises:
-        ConfigError: All have been trained with, or these are not the prompts.
+        ConfigError: There is no run, or none of the prompts is new.
     """
     recipe = Recipe.kept_in(directory)
-    if prompts_sha256(tuple(prompts)) != recipe.prompts_sha256:
-        raise ConfigError(f"These are not the prompts that the run in {directory} began with.")
-    trained = made_groups(directory) * GROUP_SIZE
-    rest = _shuffled(prompts, recipe.seed)[trained : trained + num_answers]
-    if not rest:
-        raise ConfigError(f"The draft in {directory} has learned from all of these prompts.")
     tokenizer = ChatTokenizer.load(files.directory)
+    seen = {answer.prompt for answer in known}
+    new = [p for p in prompts if tuple(_encoded(tokenizer, p)) not in seen]
+    if not new:
+        raise ConfigError(f"The draft in {directory} has learned from all of these prompts.")
+    some = random.Random(recipe.seed).sample(new, min(num_answers, len(new)))  # noqa: S311
     place = directory / JUDGED
-    _answer(files, tokenizer, rest, place, _greedy(recipe), torch.bfloat16, show)
-    return read_answers(place, count_groups(len(rest)))
+    _answer(files, tokenizer, some, place, _greedy(recipe), torch.bfloat16, show)
+    return read_answers(place, count_groups(len(some)))
 
 
-def _shuffled(prompts: Sequence[str], seed: int) -> list[str]:
-    return random.Random(seed).sample(prompts, len(prompts))  # noqa: S311
+def _encoded(tokenizer: ChatTokenizer, prompt: str) -> list[int]:
+    return tokenizer.encode_chat([{"role": "user", "content": prompt}])
 
 
 def _greedy(recipe: Recipe) -> Recipe:
@@ -218,7 +221,7 @@ def _answer(
     dtype: torch.dtype,
     show: Show,
 ) -> None:
-    ids = [tokenizer.encode_chat([{"role": "user", "content": prompt}]) for prompt in prompts]
+    ids = [_encoded(tokenizer, prompt) for prompt in prompts]
     make_answers(
         directory,
         ids,

@@ -13,6 +13,7 @@ from engine.models.families import read_config
 from engine.models.layout import ModelFiles
 from engine.speculation.distilled import load_distilled
 from engine.speculation.draft_files import find_draft
+from engine.speculation.pruner_files import find_pruners
 from engine.speculation.training.answers import (
     commonest_ids,
     group_file,
@@ -185,8 +186,12 @@ def test_the_command_trains_a_draft_that_its_target_takes(
     assert "another seed" in capsys.readouterr().err
     prune = ["pruner", "train", str(tmp_path / "run"), "--target", str(target.directory)]
     prune += ["--first-blocks", "2", "-o", str(tmp_path / "pruner"), "--steps", "5", "--json"]
-    assert main(prune) == 0
-    measured = json.loads(capsys.readouterr().out)["measured"]
+    assert main([*prune, "--data", str(data), "--judged", "3"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert described["recipe"]["judged"] == 3
+    measured = described["measured"]
+    found = find_pruners(target.spec, 3, [tmp_path])
+    assert (list(found.pruners), found.refused) == ([2], ())
     left = [row["surviving"] for row in measured]
     assert left == sorted(left, reverse=True)
     assert all(0 <= row["remaining"] <= 1 for row in measured)
