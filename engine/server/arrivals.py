@@ -93,7 +93,9 @@ def _check_follows(session: Session, row: Row) -> None:
 def _check_draft(
     session: Session, row: Row, ids: npt.NDArray[np.int32], order: LoadOrder, waiting_tokens: int
 ) -> None:
-    if row.kept and (session.is_first or row.goes_on or sum(row.kept) != len(row.parents)):
+    if row.kept and (
+        session.is_first or row.goes_on or row.weights or sum(row.kept) != len(row.parents)
+    ):
         raise RemoteProtocolError(
             f"A row says that {sum(row.kept)} tokens of its draft are left, but has "
             f"{len(row.parents)}; only a first stage may leave some out, and must say which."

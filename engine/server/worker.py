@@ -133,6 +133,7 @@ class Worker:
             kv_dtype=message["kv_dtype"],
             kv_budget_bytes=message["kv_budget_bytes"],
             emulate=None if computes else emulate,
+            replica=ReplicaOrder.of(message["replica"]) if message["replica"] else None,
             progress=lambda done, total: self._socket.send(
                 {"op": "progress", "done": done, "total": total}
             ),
