@@ -247,7 +247,7 @@ def pruned_row(
 ) -> Frame:
     count = 1 + len(parents)
     flags = RowFlags.SAMPLE | RowFlags.OPEN
-    row = Row(SESSION, position, count, 0, flags, parents, accepted, kept)
+    row = Row(SESSION, position, count, 0, flags, parents, accepted, kept=kept)
     ids, hidden = np.arange(5, 5 + count, dtype=np.int32), np.ones((count, WIDTH), np.float32)
     return Frame(Kind.STEP, hidden.tobytes(), (row,), ids, Dtype.FLOAT32, WIDTH)
 
@@ -316,7 +316,7 @@ async def test_no_client_may_prune_by_itself(swarm: LocalSwarm) -> None:
     )
     links.send(spare, message_frame(Kind.OPEN, request))
     await asyncio.wait_for(came.get(), 20)
-    row = Row(SESSION, 0, 3, 0, RowFlags.SAMPLE | RowFlags.OPEN, (-1, 0), 0, (True, False, True))
+    row = Row(SESSION, 0, 3, 0, RowFlags.SAMPLE | RowFlags.OPEN, (-1, 0), kept=(True, False, True))
     links.send(spare, Frame(Kind.STEP, b"", (row,), np.array([5, 6, 7], np.int32)))
     notice = parse(await asyncio.wait_for(came.get(), 20), Notice)
     assert "only a first stage may" in notice.reason
