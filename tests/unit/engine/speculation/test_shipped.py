@@ -1,4 +1,4 @@
-"""What lies in `resources/drafts` is what it says it is."""
+"""What lies in `resources/drafts` and `resources/pruners` is what it says it is."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from engine.models.tokenizer import ChatTokenizer
 from engine.speculation.distilled import load_distilled
 from engine.speculation.draft_files import SHIPPED, WEIGHTS, find_draft, read_description
 from engine.speculation.model_draft import ModelDraft
+from engine.speculation.pruner_files import SHIPPED as SHIPPED_PRUNERS
+from engine.speculation.pruner_files import find_pruners
 from engine.speculation.training.evaluation import committed_per_round
 from engine.speculation.training.recipe import prompts_sha256, read_prompts
 from engine.speculation.training.teacher import Teacher
 from tests.support.starter import starter_directory
 
 MAX_BYTES = 25_000_000
+MAX_PRUNER_BYTES = 12_000_000
 
 
 def test_the_draft_of_the_starter_is_whole_and_says_where_it_comes_from() -> None:
@@ -63,3 +66,15 @@ def test_the_draft_of_the_starter_is_as_good_on_new_prompts_as_it_says() -> None
     # Eight answers scatter around forty.
     assert tokens(1, 4) > said["chain_4"] - 0.2
     assert tokens(4, 13) > said["tree_13"] - 0.25
+
+
+def test_the_pruners_of_the_starter_are_whole_and_say_what_they_leave() -> None:
+    spec = read_spec(starter_directory(), starter_model_id())
+    found = find_pruners(spec, spec.num_hidden_layers - 1, (SHIPPED_PRUNERS,))
+    assert found.refused == ()
+    assert found.pruners
+    for pruner in found.pruners.values():
+        left = [(row["surviving"], row["remaining"]) for row in pruner.measured]
+        assert left == sorted(left, reverse=True)
+        assert all(surviving <= remaining for surviving, remaining in left)
+    assert sum(path.stat().st_size for path in SHIPPED_PRUNERS.glob("*/*")) <= MAX_PRUNER_BYTES
