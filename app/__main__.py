@@ -83,7 +83,12 @@ def _path(text: str) -> Path:
 
 
 def _fail(problem: str, code: int = 1) -> int:
-    sys.stderr.write(f"shoal: {problem}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"shoal: {problem}\n")
+    elif sys.platform == "win32":  # started without a console, from the start menu
+        import ctypes
+
+        ctypes.windll.user32.MessageBoxW(None, problem, "Shoal", 0x30)  # MB_ICONWARNING
     return code
 
 

@@ -40,6 +40,7 @@ OutFile "${OUT}"
 InstallDir "$LOCALAPPDATA\Programs\Shoal"
 InstallDirRegKey HKCU "Software\Shoal" "InstallDir"
 BrandingText "Shoal ${VERSION}"
+SpaceTexts none  ; nearly all of it is fetched; provision.py looks at the disk
 ShowInstDetails show
 ShowUninstDetails show
 VIProductVersion "${VERSION4}"
@@ -70,10 +71,12 @@ Var reachable   ; yes or no, as the person wants it
 
 !define MUI_ICON "${ICON}"
 !define MUI_UNICON "${ICON}"
+!define MUI_WELCOMEFINISHPAGE_BITMAP "side.bmp"
 !define MUI_CUSTOMFUNCTION_ABORT OnCancel
 !define MUI_CUSTOMFUNCTION_UNABORT un.OnCancel
 
 !define MUI_PAGE_CUSTOMFUNCTION_PRE SkipWhenResuming
+!define MUI_WELCOMEPAGE_TEXT "$(WELCOME)"
 !insertmacro MUI_PAGE_WELCOME
 !define MUI_PAGE_CUSTOMFUNCTION_PRE SkipWhenResuming
 !insertmacro MUI_PAGE_DIRECTORY
@@ -99,9 +102,11 @@ Function ${un}Provision
   Push $4
   Push $5
   Push $6
+  SetDetailsPrint none
   Delete "$PLUGINSDIR\progress.txt"
   Delete "$PLUGINSDIR\result.txt"
   Delete "$PLUGINSDIR\stop"
+  SetDetailsPrint both
   StrCpy $said ""
   StrCpy $shown ""
   StrCpy $cancelled 0
@@ -314,6 +319,7 @@ FunctionEnd
 Section "Shoal" MAIN
   SectionIn RO
   Call WaitUntilClosed
+  SetDetailsPrint textonly
   RMDir /r "$INSTDIR\setup"
   InitPluginsDir
   !include "${PAYLOAD}"
@@ -322,6 +328,7 @@ Section "Shoal" MAIN
     CopyFiles /SILENT "$EXEPATH" "$INSTDIR\shoal-setup.exe"
   ${EndIf}
   WriteUninstaller "$INSTDIR\uninstall.exe"
+  SetDetailsPrint both
   WriteRegStr HKCU "Software\Shoal" "InstallDir" "$INSTDIR"
   WriteRegStr HKCU "${UNINSTALL_KEY}" "DisplayName" "Shoal"
   WriteRegStr HKCU "${UNINSTALL_KEY}" "Publisher" "Shoal"
@@ -367,6 +374,9 @@ later:
     SetErrorLevel 2
     MessageBox MB_OK|MB_ICONEXCLAMATION "$said" /SD IDOK
     Abort "$said"
+  ${EndIf}
+  ${If} $said == "Shoal is installed."  ; the last page says so anyway
+    StrCpy $said ""
   ${EndIf}
   WriteRegStr HKCU "Software\Shoal" "Reachable" "$reachable"
   WriteRegStr HKCU "${UNINSTALL_KEY}" "DisplayVersion" "${VERSION}"

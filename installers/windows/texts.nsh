@@ -9,6 +9,10 @@
   LangString ${name} ${LANG_FRENCH} `${french}`
 !macroend
 
+!insertmacro TEXT WELCOME \
+  "Shoal lets this computer hold a part of a large language model, and lets you chat with the whole.$\r$\n$\r$\nThis needs no administrator, unless the Windows Subsystem for Linux is not turned on yet; then you are asked.$\r$\n$\r$\nAbout 0.7 GB are fetched, with an NVIDIA card 3.5 GB; unpacked they take up to 6 GB or 14 GB. Disk and graphics driver are looked at first. You can stop at any time and go on later." \
+  "Shoal lässt diesen Computer einen Teil eines großen Sprachmodells halten, und dich mit dem ganzen sprechen.$\r$\n$\r$\nDas braucht keine Administratorrechte, außer wenn das Windows-Subsystem für Linux noch nicht eingeschaltet ist; dann wirst du gefragt.$\r$\n$\r$\nEtwa 0,7 GB werden geholt, mit einer NVIDIA-Karte 3,5 GB; entpackt sind es bis zu 6 GB oder 14 GB. Platz und Grafiktreiber werden vorher geprüft. Du kannst jederzeit anhalten und später weitermachen." \
+  "Shoal laisse cet ordinateur tenir une partie d'un grand modèle de langage, et vous laisse parler avec le modèle entier.$\r$\n$\r$\nCela ne demande pas d'administrateur, sauf si le sous-système Windows pour Linux n'est pas encore activé ; on vous le demandera alors.$\r$\n$\r$\nEnviron 0,7 Go sont récupérés, avec une carte NVIDIA 3,5 Go ; déballés, ils prennent jusqu'à 6 Go ou 14 Go. Le disque et le pilote graphique sont vérifiés d'abord. Vous pouvez vous arrêter à tout moment et reprendre plus tard."
 !insertmacro TEXT FINISHED \
   "Shoal is on this computer. It gives nothing to anybody before you have seen, in three short steps, what it would hold." \
   "Shoal ist auf diesem Computer. Es gibt niemandem etwas, bevor du in drei kurzen Schritten gesehen hast, was es halten würde." \

@@ -31,6 +31,7 @@ pytestmark = [
 PROGRAM_FOLDER = r"C:\Jörg Müller & Söhne\魚群"
 KEYS = r"Software\Microsoft\Windows\CurrentVersion"
 VERSION = "1.2.3"
+LARGEST_BYTES = 90_000_000
 
 
 @dataclass
@@ -162,3 +163,31 @@ def test_same_files_make_the_same_setup_and_makensis_has_nothing_to_say(
     build = Build(ROOT, tmp_path / "work", tmp_path / "out", VERSION, 1_000_000_000, is_fast=True)
     build.out.mkdir()
     assert windows_package.make_setup(build, payload).read_bytes() == pc.setup.read_bytes()
+
+
+def test_one_command_builds_the_setup_with_all_that_it_needs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "installers/build.py", "windows", "--fast", "--out", tmp_path],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (setup,) = tmp_path.glob("shoal-*-setup.exe")
+    assert setup.stat().st_size < LARGEST_BYTES
+    assert setup.name in (tmp_path / "SHA256SUMS").read_text("utf-8")
+    payload = ROOT / "build/installers/windows/payload"
+    carried = {
+        path.relative_to(payload).as_posix() for path in payload.rglob("*") if path.is_file()
+    }
+    assert {
+        "LICENSE", "THIRD-PARTY-NOTICES.txt", "sbom.cdx.json", "shoal.ico",
+        "setup/uv.exe", "setup/gui.txt", "setup/root-file-system.json",
+        "setup/installers/windows/provision.py", "setup/installers/setup_steps/torch_build.py",
+        "setup/linux/uv", "setup/linux/engine.txt", "setup/linux/torch.txt",
+        "setup/linux/provision.py", "setup/linux/provision.sh", "setup/linux/start-engine",
+    } <= carried  # fmt: skip
+    assert (payload / "setup/uv.exe").read_bytes()[:2] == b"MZ"
+    (wheel,) = payload.glob("setup/shoal-*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert {"app/wsl.py", "app/__main__.py", "engine/localapi/schema.py"} <= set(
+            archive.namelist()
+        )

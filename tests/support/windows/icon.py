@@ -1,4 +1,4 @@
-"""`python -m tests.support.windows.icon`: draws `installers/windows/shoal.ico` from the app's icon."""
+"""`python -m tests.support.windows.icon`: draws `shoal.ico` and `side.bmp` in `installers/windows`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ import struct
 from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter
 
 from app.artwork import pixmap
 from app.presenters import Icon
 
-FILE = Path(__file__).parents[3] / "installers" / "windows" / "shoal.ico"
+FOLDER = Path(__file__).parents[3] / "installers" / "windows"
 SIZES_PX = (16, 24, 32, 48, 64, 256)
+SIDE_PX = (164, 314)
+"""What the wizard's first and last pages have room for."""
 
 
-def drawn() -> bytes:
-    """The file: a directory of sizes, and a PNG picture for each."""
+def side() -> QImage:
+    """The icon on a quiet ground."""
+    width, height = SIDE_PX
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(QColor("#12324a"))
+    painter = QPainter(image)
+    painter.drawPixmap((width - 96) // 2, 48, pixmap(Icon.IDLE, 96))
+    painter.end()
+    return image.convertToFormat(QImage.Format.Format_Indexed8)
+
+
+def icon_file() -> bytes:
+    """An icon of Windows: a directory of sizes, and a PNG picture for each."""
     pictures = []
     for size_px in SIZES_PX:
         data = QByteArray()
@@ -35,4 +48,5 @@ def drawn() -> bytes:
 
 if __name__ == "__main__":
     application = QGuiApplication([])
-    FILE.write_bytes(drawn())
+    (FOLDER / "shoal.ico").write_bytes(icon_file())
+    assert side().save(str(FOLDER / "side.bmp"), "BMP")
