@@ -230,6 +230,10 @@ class Client:
                 rows[hop.peer] += len(journey.batch.waiting)
         return rows
 
+    def follow(self, config: ClientConfig) -> None:
+        """Let requests that say nothing of drafts be drafted for as these settings say, from now on."""
+        self._config = config
+
     @property
     def local_peer(self) -> PeerId:
         """Our own id."""

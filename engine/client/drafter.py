@@ -169,17 +169,19 @@ class Drafter:
             raise EnginePaused(f"{reason} Meanwhile no draft model runs.")
         raise self.trouble or WorkerFailed(_ENDED)
 
-    async def follow(self, wanted: Wanted) -> None:
-        """Read a sequence, so that its first proposal need not wait for that.
+    async def follow(self, wanted: Sequence[Wanted]) -> None:
+        """Read sequences, so that their first proposals need not wait for that.
 
         Raises:
             WorkerFailed: The process ended.
         """
         self._reading += 1
         try:
-            process = await self._opened_at([wanted.sequence])
-            await self._answered(process, process.follow(wanted.sequence.session, wanted.ids))
-            self._following.add(wanted.sequence.session)
+            process = await self._opened_at([one.sequence for one in wanted])
+            for one in wanted:
+                session = one.sequence.session
+                await self._answered(process, process.follow(session, one.ids))
+                self._following.add(session)
         finally:
             self._reading -= 1
 

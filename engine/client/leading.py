@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import defaultdict
 from collections.abc import Coroutine
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
-from engine.client.drafter import Wanted
+from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import shallow
 from engine.core.errors import EngineError, PeerUnreachable
 from engine.core.ids import PeerId, SessionId
@@ -29,6 +28,9 @@ from engine.protocol.rows import Row
 from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.tree import EMPTY, TokenTree
 from engine.swarm.links import Links
+
+_Made: TypeAlias = tuple[Sequence, Option, TokenTree | None]
+"""A row to be: how its round is made, and what is proposed; None: only what goes on from that."""
 
 
 class Leading:
@@ -46,48 +48,51 @@ class Leading:
         self._asker = asker
         self._drafter = batch.drafter
         self._drafting: set[asyncio.Task[None]] = set()
-        self._reading: set[SessionId] = set()
-        """Sequences that the model has not read yet, but does now."""
+        self._reading = False
+        """Whether the model reads some of the sequences just now."""
 
     def go_on(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
         """Send the next rows of sequences that wait for them, with what their drafts propose."""
-        made: list[tuple[Sequence, Option, TokenTree | None]] = []
-        asked: dict[Option, list[Sequence]] = defaultdict(list)
+        made: list[_Made] = []
+        asked = PLAIN
         for sequence in sequences:
             if len(sequence.tree):  # the next answer is on its way
                 made.append((sequence, sequence.option, None))
                 continue
             option, tree = self._at_once(sequence)
-            if option.source is Source.MODEL:
-                asked[option].append(sequence)
-            else:
-                made.append((sequence, option, tree))
-        if made:
+            asked = option if option.source is Source.MODEL else asked
+            made.append((sequence, option, tree))
+        if asked.is_plain:
             self._send(route.first, made)
-        for option, some in asked.items():
-            self._begin(self._send_drafted(route.first, some, option))
+        else:
+            self._begin(self._send_drafted(route.first, made, asked))
 
     def consider(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
-        """Open the ring of those that decode plainly, where drafting pays and can begin."""
+        """Open the ring of those that decode plainly, where drafting pays and can begin.
+
+        Those whose tokens come together stay together: rows that go apart cost stages passes.
+        """
         steering, drafter = self._batch.steering, self._drafter
         if steering is None:
             return
-        ready: list[Sequence] = []
-        for sequence in sequences:
-            option = steering.wanted(sequence)
-            if option.source is not Source.MODEL or (drafter and drafter.follows(sequence)):
-                ready += [] if option.is_plain else [sequence]
-            elif sequence.session not in self._reading:
-                # The prompt is read beside plain decoding: nobody waits for it.
-                self._reading.add(sequence.session)
-                steering.disturbed()
-                self._begin(self._read(sequence))
-        if ready:
-            sessions = Sessions(sessions=tuple(sequence.session for sequence in ready))
-            self._asker.tell([route.last], Kind.LEAD, sessions)
-            for sequence in ready:
-                sequence.leads = True
-                steering.takes_lead(sequence)
+        plain = [sequence for sequence in sequences if not sequence.leads]
+        option = steering.wanted(plain)
+        if option.is_plain:
+            return
+        if option.source is Source.MODEL and drafter is not None:
+            unread = [sequence for sequence in plain if not drafter.follows(sequence)]
+            if unread:
+                if not self._reading:
+                    # They are read beside plain decoding: nobody waits for it.
+                    self._reading = True
+                    steering.disturbed()
+                    self._begin(self._read(drafter, unread))
+                return
+        sessions = Sessions(sessions=tuple(sequence.session for sequence in plain))
+        self._asker.tell([route.last], Kind.LEAD, sessions)
+        for sequence in plain:
+            sequence.leads = True
+            steering.takes_lead(sequence)
 
     def end(self) -> None:
         """Wait for no draft any more, and let them be forgotten."""
@@ -104,35 +109,34 @@ class Leading:
         option = self._batch.drafting.always if steering is None else steering.decision.option
         if option.source is Source.LOOKUP and sequence.draft is not None:
             tree = sequence.draft.propose(sequence.ids, option.num_tokens)
-            if len(tree) or steering is None:
+            if len(tree) or steering is None or steering.goes_together:
                 return option, tree
             option = steering.when_silent.option
         return option, EMPTY
 
-    async def _send_drafted(
-        self, first: PeerId, sequences: SequenceOf[Sequence], option: Option
-    ) -> None:
-        """Wait for the model's proposals and send them."""
+    async def _send_drafted(self, first: PeerId, made: SequenceOf[_Made], option: Option) -> None:
+        """Wait for what the model proposes for those that are to have its option, and send all."""
         batch, attempt = self._batch, self._batch.attempt
-        trees = [EMPTY] * len(sequences)
+        sequences = [sequence for sequence, own, _ in made if own == option]
+        trees: dict[SessionId, TokenTree] = {}
         try:
             if self._drafter is not None:
                 wanted = [Wanted(sequence, sequence.ids) for sequence in sequences]
-                trees = await self._drafter.propose(wanted, option.num_tokens, option.width)
+                found = await self._drafter.propose(wanted, option.num_tokens, option.width)
+                trees = {s.session: tree for s, tree in zip(sequences, found, strict=True)}
         except EngineError:  # the drafter has told it; the answer goes on without
             for sequence in sequences:
                 sequence.leads = False
         if batch.attempt == attempt and not batch.has_failed:
-            rows = zip(sequences, trees, strict=True)
-            self._send(first, [(sequence, option, tree) for sequence, tree in rows])
+            self._send(first, [(s, own, trees.get(s.session, tree)) for s, own, tree in made])
 
-    def _send(
-        self, first: PeerId, made: SequenceOf[tuple[Sequence, Option, TokenTree | None]]
-    ) -> None:
+    def _send(self, first: PeerId, made: SequenceOf[_Made]) -> None:
         """Send rows with these drafts, and what goes on from them; None: only that."""
         batch, steering = self._batch, self._batch.steering
         rows: list[Row] = []
         ids: list[int] = []
+        # A round of nothing closes the ring.
+        leads = any(tree is None or (len(tree) and s.draft_depth > 0) for s, _, tree in made)
         for sequence, option, tree in made:
             if tree is None:
                 if steering is not None:
@@ -141,7 +145,7 @@ class Leading:
                 continue
             if steering is not None:
                 tree = shallow(tree, sequence.draft_depth)
-                sequence.leads = len(tree) > 0  # a round of nothing closes the ring
+                sequence.leads = leads
                 steering.begins(sequence, replace(option, ahead=1), len(tree))
             sequence.option = option
             row, tokens = sequence.next_row(batch.attempt, tree)
@@ -173,13 +177,12 @@ class Leading:
             rows.append(sequence.row_ahead(self._batch.attempt, chunk))
             ids += chunk
 
-    async def _read(self, sequence: Sequence) -> None:
+    async def _read(self, drafter: Drafter, sequences: SequenceOf[Sequence]) -> None:
         try:
-            assert self._drafter is not None
             with contextlib.suppress(EngineError):  # the drafter has told it
-                await self._drafter.follow(Wanted(sequence, list(sequence.ids)))
+                await drafter.follow([Wanted(s, list(s.ids)) for s in sequences])
         finally:
-            self._reading.discard(sequence.session)
+            self._reading = False
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="drafting")

@@ -125,7 +125,8 @@ class Steering:
 
     def begins(self, sequence: Steered, option: Option, drafted_tokens: int) -> None:
         """A row of the client's has been made, with so many drafted tokens."""
-        if drafted_tokens:  # else it closes the ring, and is no round like those that follow
+        # Else it closes the ring, and is no round like those that follow.
+        if drafted_tokens or (sequence.leads and not option.is_plain):
             self._running[sequence.session] = option
 
     def answered(
@@ -143,8 +144,9 @@ class Steering:
         now_s, session = self._clock.monotonic_s(), sequence.session
         option, before_s = self._running.pop(session, None), self._since_s.get(session)
         self._since_s[session] = now_s
-        if guessed and option is not None and not option.is_plain:
-            self._policy.observe_guesses(option, guessed, right)
+        if option is not None and not option.is_plain and (guessed or self.goes_together):
+            # Who has nothing to say holds up the others of its batch as if it were wrong.
+            self._policy.observe_guesses(option, max(1, guessed), right)
         guess = self._guesses.pop(session, None)
         if guess is not None:
             self._policy.observe_guesses(LOOKUPS[0], 1, int(guess == sequence.ids[-1]))
@@ -163,12 +165,16 @@ class Steering:
             proposal = sequence.draft.propose(sequence.ids, 1) if sequence.draft else None
             if proposal is not None and len(proposal):
                 self._guesses[session] = proposal.ids[0]
+            elif self.goes_together:
+                self._policy.observe_guesses(LOOKUPS[0], 1, 0)
 
-    def wanted(self, sequence: Steered) -> Option:
-        """What a sequence that decodes plainly should be drafted with; plain: it goes on as it is."""
-        if sequence.leads:
+    def wanted(self, sequences: Sequence[Steered]) -> Option:
+        """What those that decode plainly should be drafted with; plain: they go on as they are."""
+        if not sequences:
             return PLAIN
-        if self.decision.option.source is Source.LOOKUP and sequence.session not in self._guesses:
+        if self.decision.option.source is Source.LOOKUP and not any(
+            sequence.session in self._guesses for sequence in sequences
+        ):
             return self.when_silent.option
         return self.decision.option
 
@@ -179,6 +185,11 @@ class Steering:
     def disturbed(self) -> None:
         """A draft gets ready beside the present rounds."""
         self._disturbed |= self._since_s.keys()
+
+    @property
+    def goes_together(self) -> bool:
+        """Whether rows go around in one frame with others: all then take what the round takes."""
+        return self._costs.batch_size > 1
 
     @property
     def _is_reading(self) -> bool:
@@ -214,7 +225,9 @@ class Steering:
                     drafter.wake()
         silent = set() if drafter is not None and drafter.is_ready else {Source.MODEL}
         self.decision = self._policy.choose(silent)
-        self.when_silent = self._policy.choose(silent | {Source.LOOKUP})
+        self.when_silent = Decision(PLAIN, self.decision.reason, 1.0)
+        if not self.goes_together:
+            self.when_silent = self._policy.choose(silent | {Source.LOOKUP})
         # A plain round between drafted ones, to see what it takes, is nothing to tell of.
         if self.now is None or self.decision.reason is not Reason.MEASURING:
             self.now = DraftingNow(_NAMES[self.decision.option.source], self.decision.reason.value)

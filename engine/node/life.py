@@ -86,6 +86,8 @@ class Life:
         """Take settings that need nothing to be begun again."""
         self.config = config
         self.membership.config = within_limits(config, on_gpu=self.compute.device != "cpu")
+        if self.membership.serving is not None:
+            self.membership.serving.client.follow(config.client)
 
     def serving(self) -> Serving:
         """What needs the model.

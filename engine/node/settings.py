@@ -23,6 +23,7 @@ _HIDDEN: Final = frozenset({"client.draft_place_s", "stage.emulate", "swarm.shap
 """For benchmarks alone."""
 _AT_ONCE: Final = (
     *("guest.", "limits.uplink_", "limits.downlink_", "limits.models_", "limits.disk_"),
+    *("client.speculation", "client.draft_tokens"),
     "updates.",
 )
 _RESTART: Final = ("api.",)

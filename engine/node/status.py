@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import psutil
 
 from engine import __version__
+from engine.client.client import Client
 from engine.core.ids import PeerId, short
 from engine.core.plans import Hop
 from engine.core.sentences import Sentence
@@ -72,7 +73,7 @@ def describe(
         "num_blocks": spec.num_hidden_layers,
         "peers": snapshot.peers_online,
         "dropped_records": snapshot.dropped_records,
-        "notices": tuple(filter(None, (protocol_words(snapshot),))),
+        "notices": tuple(filter(None, (protocol_words(snapshot), _draft_words(serving.client)))),
         "sessions": serving.handler.num_sessions,
         "tokens_served": serving.handler.pace.tokens,
         **_pipeline(serving),
@@ -251,3 +252,9 @@ def _rss_bytes(pid: int | None) -> int:
         return int(psutil.Process(pid).memory_info().rss) >> 20 << 20
     except psutil.Error:
         return 0
+
+
+def _draft_words(client: Client) -> str:
+    """Why the model that drafts does not; empty when nothing is wrong with it."""
+    trouble = None if client.drafter is None else client.drafter.trouble
+    return "" if trouble is None else str(trouble)

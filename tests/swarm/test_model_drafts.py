@@ -248,6 +248,17 @@ async def test_draft_with_another_tokenizer_is_refused_and_plain_decoding_goes_o
     check_same(await generate(client, Speculation("auto")), plain)
 
 
+async def test_settings_say_what_drafts_for_requests_that_do_not(
+    swarm: LocalSwarm, drafter: Drafter, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    client = await client_with(swarm, "settings", drafter)
+    for kind in ("model", "off"):
+        client.follow(CONFIG.model_copy(update={"speculation": kind}))
+        events = await generate(client)
+        check_same(events, plain)
+        assert bool(counts(events)[0]) is (kind == "model")
+
+
 async def test_model_that_has_no_draft_here_is_said_to_have_none(swarm: LocalSwarm) -> None:
     client = await client_with(swarm, "none", None)
     with pytest.raises(RequestError, match="no draft for the model"):

@@ -84,7 +84,7 @@ def test_plain_rounds_are_timed_and_look_up_guesses_unseen() -> None:
         steering.answered(one, 0, 0, 1, is_open=False)
     assert policy.rounds == [(PLAIN, 1.0, 0.5), (PLAIN, 1.0, 1.0)]
     assert policy.guesses == [(LOOKUPS[0], 1, 1), (LOOKUPS[0], 1, 0)]
-    assert steering.wanted(one).is_plain
+    assert steering.wanted([one]).is_plain
 
 
 def test_client_takes_the_lead_where_drafting_pays_and_there_is_something_to_say() -> None:
@@ -93,10 +93,10 @@ def test_client_takes_the_lead_where_drafting_pays_and_there_is_something_to_say
     steering = Steering(policy, watch, COSTS)
     one.ids.append(7)  # never seen before
     steering.answered(one, 0, 0, 1, is_open=False)
-    assert steering.wanted(one).is_plain
+    assert steering.wanted([one]).is_plain
     one.ids.append(1)
     steering.answered(one, 0, 0, 1, is_open=False)
-    assert steering.wanted(one) == LOOKUPS[1]
+    assert steering.wanted([one]) == LOOKUPS[1]
     one.leads = True
     steering.takes_lead(one)
     watch.now_s = 3.0
@@ -133,7 +133,7 @@ async def test_model_is_started_where_it_promises_more_than_that_takes_and_asked
     try:
         steering = Steering(policy, Watch(), COSTS, drafter, lambda: left_tokens)
         assert drafter.is_starting is starts
-        assert steering.wanted(one).is_plain
+        assert steering.wanted([one]).is_plain
         for token in (2, 3):
             one.ids.append(token)
             steering.answered(one, 0, 0, 1, is_open=False)
@@ -151,7 +151,7 @@ def test_what_look_up_has_nothing_to_say_of_is_drafted_otherwise_or_not_at_all()
     assert steering.when_silent.option.is_plain
     one.ids.append(7)  # never seen before
     steering.answered(one, 0, 0, 1, is_open=False)
-    assert steering.wanted(one).is_plain
+    assert steering.wanted([one]).is_plain
     assert steering.now == DraftingNow("ngram", Reason.PAYS.value)
 
 

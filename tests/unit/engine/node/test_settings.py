@@ -89,6 +89,7 @@ def test_every_setting_has_a_meaning_a_default_and_an_effect(tmp_path):
     ]
     assert effect_of("guest.quiet_s") is Effect.AT_ONCE
     assert effect_of("limits.uplink_bytes_per_s") is Effect.AT_ONCE
+    assert effect_of("client.speculation") is Effect.AT_ONCE
     assert effect_of("limits.ram_bytes") is Effect.REJOIN
     assert effect_of("api.port") is Effect.RESTART
 
