@@ -100,6 +100,34 @@ def test_every_path_of_every_round_is_as_if_it_were_the_sequence(
     assert part.kv_bytes
 
 
+def test_trees_of_a_batch_are_attended_to_behind_what_is_scattered_of_the_last_ones(
+    models: dict[str, Path],
+) -> None:
+    rng = np.random.default_rng(8)
+    part = stage(models["llama"], 0, 4)
+    sessions = [SessionId(1), SessionId(2), SessionId(3)]
+    texts = prompts(12, 15, 13)
+    for session, ids in zip(sessions, texts, strict=True):
+        part.open(session, SPAN, 64, 10, ENDLESS, draft_tokens=ROOM)
+        run(part, (Row(session, 0, len(ids) - 1), ids[:-1]))
+    accepted = [0] * len(texts)
+    for _ in range(4):
+        trees = [random_tree(rng, 7) for _ in texts]
+        rows = [
+            (Row(s, len(ids) - 1, 8, 0, RowFlags.SAMPLE, parents, node), [ids[-1], *drafted])
+            for s, ids, (drafted, parents), node in zip(
+                sessions, texts, trees, accepted, strict=True
+            )
+        ]
+        for got, ids, (drafted, parents) in zip(run(part, *rows), texts, trees, strict=True):
+            paths = [[drafted[n] for n in path_to(parents, node + 1)] for node in range(-1, 7)]
+            expected = plain_states(part, *[[*ids, *path] for path in paths])
+            torch.testing.assert_close(got, torch.stack(expected), rtol=TOLERANCE, atol=TOLERANCE)
+        accepted = [int(rng.integers(3, 8)) for _ in texts]
+        for ids, (drafted, parents), node in zip(texts, trees, accepted, strict=True):
+            ids += [*(drafted[n] for n in path_to(parents, node)), int(rng.integers(3, 512))]
+
+
 SAMPLINGS = {
     "greedy": SamplingParams(max_new_tokens=30),
     "sampled": SamplingParams(max_new_tokens=30, temperature=1.0, top_p=0.95, seed=4),
