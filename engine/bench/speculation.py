@@ -48,7 +48,7 @@ class SpeculationReport(BaseModel):
     @property
     def ids_equal(self) -> bool:
         """Whether drafts changed no token."""
-        return all(row.ids_equal for row in self.rows)
+        return all(row.ids_equal is not False for row in self.rows)
 
 
 async def measure(bench: SwarmBench, works: Sequence[Work]) -> SpeculationReport:
@@ -169,5 +169,5 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             f"{row.down_bytes_per_round:>7.1f} B{row.round_ms:>6.0f} ms  = {times.draft:>6.1f}"
             + "".join(f"{part:>7.1f}" for part in parts)
             + f"{row.plain_step_ms:>6.0f} ms"
-            + ("" if row.ids_equal else "  the token ids differ")
+            + ("  the token ids differ" if row.ids_equal is False else "")
         )

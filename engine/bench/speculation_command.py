@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from engine.bench import quantities
 from engine.bench.arguments import add_engines, add_network, print_report, swarm_bench
-from engine.bench.speculation_presets import DRAFT_NAMES, Preset, preset_for, ways
+from engine.bench.speculation_presets import (
+    DRAFT_NAMES,
+    MODES,
+    Preset,
+    mode_ways,
+    preset_for,
+    ways,
+)
 from engine.bench.speculation_prompts import PROMPT_KINDS
 from engine.core.generation import PIPELINED_VALUES
 
@@ -16,8 +23,9 @@ if TYPE_CHECKING:
     from engine.bench.request import SwarmBench
     from engine.bench.speculation import Work
 
-MODES: Final = ("shared",)
 _DIFFER: Final = "The token ids with and without drafts differ."
+_DRAWN_AT: Final = 0.7
+"""The temperature at which modes are compared."""
 _SLOWER: Final = "Some cells are slower than plain decoding."
 
 
@@ -39,7 +47,11 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         help=f"some of {','.join(PROMPT_KINDS)}: questions, and texts to be copied",
     )
     group.add_argument(
-        "--mode", type=quantities.names(MODES), default=MODES, help="shared: noise (the default)"
+        "--mode",
+        type=quantities.names(tuple(MODES)),
+        metavar="LIST",
+        help=f"some of {','.join(MODES)}: by shared noise (the default), or on chains of a draft model "
+        "that are drawn, at --temperature or at 0.7, as DISCO's paper has it",
     )
     group.add_argument(
         "--draft",
@@ -179,11 +191,16 @@ def _works(args: argparse.Namespace, preset: Preset) -> tuple[Work, ...]:
     """What is compared, by kind of prompts."""
     from engine.bench.speculation import Work
 
-    return tuple(
+    works = [
         Work(
             kind,
             ways(args.draft or preset.drafts[kind], args.draft_tokens, args.pipelined, preset),
             args.temperature,
         )
         for kind in args.prompts
-    )
+    ]
+    drawn = mode_ways(args.mode or preset.modes, args.draft_tokens)
+    works += [
+        Work(kind, drawn, args.temperature or _DRAWN_AT) for kind in args.prompts[:1] if drawn
+    ]
+    return tuple(works)

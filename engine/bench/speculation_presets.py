@@ -7,11 +7,18 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from engine.bench.speculation_prompts import PromptKind
-from engine.core.generation import Pipelined, Speculation
+from engine.core.generation import DraftMode, Pipelined, Speculation
 
 TableName = Literal["dc", "bb"]
 DraftName = Literal["ngram", "model", "tree", "auto"]
 DRAFT_NAMES: Final[tuple[DraftName, ...]] = ("ngram", "model", "tree", "auto")
+MODES: Final = {
+    "shared": DraftMode.SHARED,
+    "dsd": DraftMode.DSD,
+    "dssd": DraftMode.DSSD,
+    "disco": DraftMode.DISCO,
+}
+"""By the names that reports give them."""
 TREE: Final = Speculation("model", 13, width=4)
 
 
@@ -23,6 +30,8 @@ class Preset:
     draft_tokens: tuple[int, ...] = (4,)
     pipelined: dict[DraftName, tuple[Pipelined, ...]] = field(default_factory=dict)
     """By draft; `auto` where it says nothing."""
+    modes: tuple[str, ...] = ("shared",)
+    """If others than the first are among them: compared, all of them, on drawn chains of a model."""
     stages: int = 3
     batch: tuple[int, ...] = (1,)
     new_tokens: int = 64
@@ -35,6 +44,7 @@ _TABLES: Final[dict[TableName, Preset]] = {
     "dc": Preset(
         {"chat": ("model", "auto"), "copy": ("ngram", "auto")},
         draft_tokens=(2, 4, 8),
+        modes=tuple(MODES),
         stages=1,
         new_tokens=32,
         repeat=2,
@@ -102,3 +112,14 @@ def ways(
             case "model":
                 made += [Speculation("model", num_tokens) for num_tokens in draft_tokens]
     return tuple(made)
+
+
+def mode_ways(modes: Sequence[str], draft_tokens: Sequence[int]) -> tuple[Speculation, ...]:
+    """Chains of a model in several modes; none where there is only shared noise's."""
+    if tuple(modes) == ("shared",):
+        return ()
+    return tuple(
+        Speculation("model", num_tokens, mode=MODES[mode])
+        for mode in modes
+        for num_tokens in draft_tokens
+    )

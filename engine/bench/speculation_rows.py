@@ -10,8 +10,9 @@ from pydantic import BaseModel
 
 from engine.bench.measured import Counters, Measured
 from engine.bench.quantities import LinkShaping
+from engine.bench.speculation_presets import MODES
 from engine.bench.speculation_prompts import PromptKind
-from engine.core.generation import Pipelined, Speculation
+from engine.core.generation import DraftMode, Pipelined, Speculation
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
 
@@ -71,8 +72,11 @@ class Row(BaseModel):
     """Of a pass, through all stages; a part of the stages' time."""
     plain_step_ms: float
     plain_compute_ms: float
-    ids_equal: bool
-    """Whether the answers are plain decoding's, as far as both were waited for."""
+    replica_ms: float = 0.0
+    """In DISCO: what the last stage's replica of the draft needed for a refused token."""
+    ids_equal: bool | None
+    """Whether the answers are plain decoding's, as far as both were waited for; null where they only
+    follow the same distribution."""
 
     @property
     def rate_mbit_per_s(self) -> float:
@@ -139,7 +143,7 @@ def row_of(
         link=setting.link,
         batch=batch_size,
         prompts=setting.prompts,
-        mode="shared",
+        mode=next(name for name, mode in MODES.items() if mode is way.mode),
         draft=way_name(way),
         pipelined=way.pipelined,
         draft_tokens=way.num_tokens,
@@ -159,7 +163,12 @@ def row_of(
         compute_ms=ms * statistics.median(map(_compute_s, drafted)),
         plain_step_ms=ms * sum(map(decode_s, plain)) * batch_size / steps,
         plain_compute_ms=ms * statistics.median(map(_compute_s, plain)),
-        ids_equal=all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True)),
+        replica_ms=ms * _replica_s(drafted),
+        ids_equal=(
+            all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True))
+            if way.mode is DraftMode.SHARED
+            else None
+        ),
     )
 
 
@@ -221,6 +230,18 @@ def _stages_s(measured: Measured) -> float:
         (new.local_s - old.local_s) / max(1, new.forwards - old.forwards)
         for old, new in zip(before.stages, after.stages, strict=True)
     )
+
+
+def _replica_s(drafted: Sequence[Measured]) -> float:
+    """For each token that it was asked about."""
+    ends = [_counters(measured) for measured in drafted]
+    rounds = sum(
+        after.stages[-1].replica_rounds - before.stages[-1].replica_rounds for before, after in ends
+    )
+    seconds = sum(
+        after.stages[-1].replica_s - before.stages[-1].replica_s for before, after in ends
+    )
+    return seconds / rounds if rounds else 0.0
 
 
 def _between_s(setting: Setting, measured: Measured) -> float:

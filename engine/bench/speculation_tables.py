@@ -33,7 +33,7 @@ class Crossing(BaseModel):
 
     draft_tokens: int
     replica_ms: float
-    """A pass of the draft, here and at the last stage."""
+    """What the replica needed for a refused token."""
     predicted_mbit_per_s: float
     observed_mbit_per_s: float | None
     """Where the difference of their rounds, a line over seconds per byte, is zero; none where one of
@@ -120,8 +120,9 @@ def crossings(rows: Sequence[Row], vocab_size: int) -> list[Crossing]:
         ]
         if len(pairs) < 2:
             continue
-        draft_ms = [row.round_times_ms.draft for pair in pairs for row in pair]
-        replica_ms = float(np.median(draft_ms)) / num_tokens
+        replica_ms = float(np.median([row.replica_ms for row, _ in pairs]))
+        if not replica_ms:
+            continue
         found.append(
             Crossing(
                 draft_tokens=num_tokens,

@@ -204,8 +204,10 @@ class Worker:
                 self._regions.to_worker[slot], dtype=dtype, count=shape[0] * shape[1]
             ).reshape(shape)
         output = self._loaded().forward(rows, ids, hidden, thresholds)
+        replica = self._loaded().take_replica_use()
         if self._stretched is not None:
             lasts_s = self._stretched.stage_s * max(1.0, len(ids) / self._stretched.rows)
+            lasts_s += replica.seconds
             time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
         answer: dict[str, Any] = {
             "op": "done",
@@ -232,7 +234,7 @@ class Worker:
             )
             for sampled in output.sampled
         ]
-        answer["replica"] = dataclasses.astuple(self._loaded().take_replica_use())
+        answer["replica"] = dataclasses.astuple(replica)
         answer["compute_s"] = time.perf_counter() - started_s
         answer["cpu_s"] = time.process_time() - started_cpu_s  # of all threads
         self._socket.send(answer)

@@ -8,9 +8,9 @@ import pytest
 from engine.bench.measured import Counters, Measured
 from engine.bench.quantities import LinkShaping
 from engine.bench.speculation_prompts import PROMPT_KINDS, speculation_prompts
-from engine.bench.speculation_rows import RoundTime, Row, Setting, median_interval, row_of
+from engine.bench.speculation_rows import Row, Setting, median_interval, row_of
 from engine.bench.speculation_tables import crossings
-from engine.core.generation import Speculation
+from engine.core.generation import DraftMode, Speculation
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.messages import StatsReply
 from engine.protocol.rows import ROW_BYTES
@@ -111,6 +111,14 @@ def test_answers_that_were_not_waited_for_are_compared_as_far_as_they_go() -> No
     assert not row_of(CHAT, WAY, [plain(10.0)], [wrong]).ids_equal
 
 
+def test_modes_that_only_keep_the_distribution_promise_no_ids() -> None:
+    wrong = drafted(5.0).model_copy(update={"ids": ((0, 1, 9),)})
+    way = Speculation("model", 4, mode=DraftMode.DISCO)
+    row = row_of(CHAT, way, [plain(10.0)], [wrong])
+    assert row.mode == "disco"
+    assert row.ids_equal is None
+
+
 def test_what_a_client_sends_that_leads_now_and_then_is_told_with_its_framing() -> None:
     row = row_of(CHAT, Speculation("auto"), [plain(10.0)], [drafted(5.0)])
     assert row.up_bytes_per_round == FRAMING + 10
@@ -143,13 +151,12 @@ def test_prompts_differ_and_are_the_same_every_time(kind: str) -> None:
 
 def test_disco_and_dssd_cross_where_a_distribution_travels_as_long_as_a_replica_computes() -> None:
     row = row_of(CHAT, WAY, [plain(10.0)], [drafted(5.0)])
-    times = RoundTime(draft=8.0, up=0, stages=0, between=0, down=0, other=0)
 
     def measured(mode: str, mbit: int) -> Row:
         # Half of the rounds refuse a token: a distribution of 98,304 bytes, or a pass of 2 ms.
         round_ms = 70 + (1.0 if mode == "disco" else 0.5 * 98_304 * 8e-3 / mbit)
         fields = {"mode": mode, "link": f"{mbit}mbit,10ms", "round_ms": round_ms}
-        return row.model_copy(update={**fields, "round_times_ms": times})
+        return row.model_copy(update={**fields, "replica_ms": 2.0 if mode == "disco" else 0.0})
 
     rows = [measured(mode, mbit) for mode in ("disco", "dssd") for mbit in (1, 5, 10, 100)]
     (crossing,) = crossings(rows, 49_152)

@@ -4,11 +4,11 @@ import pytest
 
 from engine.bench.quantities import LinkShaping
 from engine.bench.request import SwarmBench
-from engine.bench.speculation_presets import preset_for, ways
+from engine.bench.speculation_presets import mode_ways, preset_for, ways
 from engine.bench.speculation_tables import Table
 from engine.config import ModelConfig
 from engine.core.errors import ConfigError
-from engine.core.generation import Speculation
+from engine.core.generation import DraftMode, Speculation
 
 BENCH = SwarmBench("starter", 1, (1,), 32, 32, ModelConfig())
 
@@ -33,6 +33,15 @@ def test_what_pipelined_drafts_add_is_shown_apart_in_the_table_of_far_stages() -
         ("auto", "auto"),
         ("auto", "off"),
     }
+
+
+def test_modes_are_compared_on_drawn_chains_where_there_are_several() -> None:
+    assert mode_ways(("shared", "disco"), (4,)) == (
+        Speculation("model", 4),
+        Speculation("model", 4, mode=DraftMode.DISCO),
+    )
+    assert not mode_ways(("shared",), (4,))
+    assert set(preset_for("dc", never_slower=False).modes) == {"shared", "dsd", "dssd", "disco"}
 
 
 def test_a_table_is_a_measurement_for_each_of_its_links() -> None:
