@@ -74,11 +74,13 @@ class GenerationWatch:
         if question.speculation.draft == "auto" and drafter is not None:
             await drafter.ready()  # its start is a matter of the first minute, and not measured
         drafting = drafting_for(question.speculation, drafter)
+        if drafting is not None and not question.prunes:
+            drafting = replace(drafting, prune_threshold=0.0)
         watch = DraftWatch(drafting, self._clock) if drafting else None
         started_s = self._clock.monotonic_s()
         sent_bytes = self._sent_bytes()
         fresh = [len(prompt) for prompt in question.prompts]
-        rounds = drafted_tokens = accepted_tokens = 0
+        rounds = drafted_tokens = accepted_tokens = pruned_tokens = 0
         stream = self._client.generate(
             question.prompts,
             params,
@@ -99,6 +101,7 @@ class GenerationWatch:
                 rounds += 1 - event.accepted_tokens
                 drafted_tokens += event.drafted_tokens
                 accepted_tokens += event.accepted_tokens
+                pruned_tokens += event.pruned_tokens
                 fresh[index] -= event.reused_tokens
                 prefilling -= len(ids[index]) == 1
                 if not prefilling and len(ids[index]) == 1 and question.limit_s:
@@ -131,6 +134,7 @@ class GenerationWatch:
             rounds=rounds,
             drafted_tokens=drafted_tokens,
             accepted_tokens=accepted_tokens,
+            pruned_tokens=pruned_tokens,
             sent_row_bytes=self._sent_bytes() - sent_bytes - _prompts_bytes(prompts),
             draft_s=watch.seconds if watch else 0.0,
         )

@@ -58,6 +58,8 @@ class Measured(BaseModel):
     """Answers of the last stage: without drafts as many as there are new tokens."""
     drafted_tokens: int = 0
     accepted_tokens: int = 0
+    pruned_tokens: int = 0
+    """Of the drafted ones: those that the first stage did not send on."""
     sent_row_bytes: int = 0
     """Of row frames that the client sent after the prompts."""
     draft_s: float = 0.0

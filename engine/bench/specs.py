@@ -40,6 +40,8 @@ class Question(BaseModel):
     prefixes: PrefixUse = PrefixUse.NONE
     """Nothing is reused unless that is what is measured."""
     speculation: Speculation = Speculation("off")
+    prunes: bool = True
+    """Whether the first stage may leave out drafted tokens, where it finds that worth it."""
     temperature: float = 0.0
     """Above 0, tokens are drawn, each sequence's by a seed of its own."""
     limit_s: float = 0.0

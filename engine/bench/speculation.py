@@ -32,6 +32,8 @@ class Work:
     ways: tuple[Speculation, ...]
     """How to draft."""
     temperature: float = 0.0
+    prunes: bool = True
+    """Whether the first stage may leave out drafted tokens."""
 
 
 class SpeculationReport(BaseModel):
@@ -95,7 +97,7 @@ async def _compare(
     bench = bed.bench
     ways = [PLAIN, *work.ways]
     found: dict[Speculation, list[Measured]] = {way: [] for way in ways}
-    asker = _Asker(bed, work.temperature)
+    asker = _Asker(bed, work)
     for way in ways:
         await asker.ask(prompts[:batch_size], way, _WARM_UP_TOKENS, _WARM_UP_S)
     for number in range(bench.repeat):
@@ -114,6 +116,7 @@ async def _compare(
         network=bench.network,
         ideal_client_link=bench.ideal_client_link,
         temperature=work.temperature,
+        prunes=work.prunes,
         emulated=bench.stretching is not None,
         slow_down=bench.slow_down,
     )
@@ -125,7 +128,7 @@ class _Asker:
     """Asks the swarm for one kind of answers."""
 
     bed: Bed
-    temperature: float
+    work: Work
 
     async def ask(
         self, prompts: Sequence[list[int]], way: Speculation, tokens: int, limit_s: float = 0.0
@@ -136,7 +139,8 @@ class _Asker:
                 new_tokens=tokens,
                 prefixes=PrefixUse.OWN,
                 speculation=way,
-                temperature=self.temperature,
+                temperature=self.work.temperature,
+                prunes=self.work.prunes,
                 limit_s=limit_s,
             )
         )
@@ -169,5 +173,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             f"{row.down_bytes_per_round:>7.1f} B{row.round_ms:>6.0f} ms  = {times.draft:>6.1f}"
             + "".join(f"{part:>7.1f}" for part in parts)
             + f"{row.plain_step_ms:>6.0f} ms"
+            + (f"  {row.pruned_share:.0%} pruned" if row.pruned_share else "")
+            + ("" if row.prunes else "  nothing may be pruned")
             + ("  the token ids differ" if row.ids_equal is False else "")
         )

@@ -199,6 +199,8 @@ def _works(args: argparse.Namespace, preset: Preset) -> tuple[Work, ...]:
         )
         for kind in args.prompts
     ]
+    if preset.unpruned and not args.draft:
+        works.append(Work("chat", preset.unpruned, args.temperature, prunes=False))
     drawn = mode_ways(args.mode or preset.modes, args.draft_tokens)
     works += [
         Work(kind, drawn, args.temperature or _DRAWN_AT) for kind in args.prompts[:1] if drawn

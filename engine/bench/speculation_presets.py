@@ -32,6 +32,8 @@ class Preset:
     """By draft; `auto` where it says nothing."""
     modes: tuple[str, ...] = ("shared",)
     """If others than the first are among them: compared, all of them, on drawn chains of a model."""
+    unpruned: tuple[Speculation, ...] = ()
+    """Ways to draft questions' answers that are measured without pruning, too."""
     stages: int = 3
     batch: tuple[int, ...] = (1,)
     new_tokens: int = 64
@@ -53,6 +55,7 @@ _TABLES: Final[dict[TableName, Preset]] = {
     "bb": Preset(
         {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
         draft_tokens=(4,),
+        unpruned=(TREE,),
         pipelined={"ngram": ("off", "on"), "auto": ("auto", "off")},
         new_tokens=32,
         repeat=2,

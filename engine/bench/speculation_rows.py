@@ -49,6 +49,10 @@ class Row(BaseModel):
     draft_tokens: int
     """The most for a round; `auto` decides itself."""
     temperature: float = 0.0
+    prunes: bool = True
+    """Whether the first stage might leave out drafted tokens."""
+    pruned_share: float = 0.0
+    """Of the drafted tokens: what it did leave out."""
     emulated: bool = False
     """Whether passes and drafts took as long as was asked for, instead of what they need here."""
     speedup: float
@@ -99,6 +103,7 @@ class Setting:
     """What the client's lines and those between stages are like; None: nobody said."""
     ideal_client_link: bool = False
     temperature: float = 0.0
+    prunes: bool = True
     emulated: bool = False
     slow_down: float = 1.0
     """All took so many times as long as is told."""
@@ -148,6 +153,8 @@ def row_of(
         pipelined=way.pipelined,
         draft_tokens=way.num_tokens,
         temperature=setting.temperature,
+        prunes=setting.prunes,
+        pruned_share=sum(measured.pruned_tokens for measured in drafted) / max(1, proposed),
         emulated=setting.emulated,
         speedup=statistics.median(ratios),
         speedup_interval=median_interval(ratios),
