@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,27 @@ def test_what_look_up_has_nothing_to_say_of_is_drafted_otherwise_or_not_at_all()
     steering.answered(one, 0, 0, 1, is_open=False)
     assert steering.wanted([one]).is_plain
     assert steering.now == DraftingNow("ngram", Reason.PAYS.value)
+
+
+def test_rows_of_a_batch_are_drafted_for_together_and_silent_ones_count_as_wrong() -> None:
+    policy, one, other = Told(), sequence(), sequence()
+    policy.option = LOOKUPS[1]
+    steering = Steering(policy, Watch(), replace(COSTS, batch_size=2))
+    one.ids.append(2)  # 3 came after it
+    other.ids.append(7)  # never seen before
+    for row in (one, other):
+        steering.answered(row, 0, 0, 2, is_open=False)
+    assert policy.guesses == [(LOOKUPS[0], 1, 0)]
+    assert steering.wanted([one, other]) == LOOKUPS[1]
+    assert steering.wanted([other]).is_plain
+    for row in (one, other):
+        row.leads = True
+        steering.begins(row, LOOKUPS[1], 4 if row is one else 0)
+    steering.answered(one, 2, 1, 2, is_open=True)
+    steering.answered(other, 0, 0, 2, is_open=True)
+    assert policy.rounds[-1] == (LOOKUPS[1], 1.5, 0.0)
+    unseen = (LOOKUPS[0], 1, 0)  # what was said while it decoded plainly
+    assert policy.guesses[1:] == [(LOOKUPS[1], 2, 1), unseen, (LOOKUPS[1], 1, 0)]
 
 
 def test_costs_are_those_of_the_route() -> None:
