@@ -205,8 +205,12 @@ class Distribution:
         """Save chats, batches, settings and the node's name outside of the distribution."""
         kept.parent.mkdir(parents=True, exist_ok=True)
         part = kept.with_suffix(".part")
-        script = "cd && tar -cf - $(ls -d .config/shoal .local/share/shoal 2> /dev/null)"
+        found = "$(ls -d .config/shoal .local/share/shoal 2> /dev/null)"
+        script = f'cd && set -- {found} && if [ $# -gt 0 ]; then tar -cf - "$@"; fi'
         answer = self.wsl.run("sh", "-c", script, output_file=part)
+        if answer.code == 0 and part.stat().st_size == 0:  # the engine has never run
+            part.unlink()
+            return
         if answer.code != 0 or not tarfile.is_tarfile(part):
             part.unlink(missing_ok=True)
             raise SetupFailed(

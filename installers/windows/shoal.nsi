@@ -20,7 +20,7 @@ SetDateSave off
   SetCompressor zlib
 !else
   SetCompressor /SOLID lzma
-  SetCompressorDictSize 64
+  SetCompressorDictSize 16
 !endif
 
 !ifdef SIGN

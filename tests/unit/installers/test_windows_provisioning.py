@@ -324,6 +324,14 @@ def test_removal_keeps_chats_and_the_next_installation_has_them(pc: Pc) -> None:
     assert not (pc.state / "kept" / "engine.tar").exists()
 
 
+def test_engine_that_never_ran_has_nothing_to_keep(pc: Pc) -> None:
+    pc.run("install")
+    shutil.rmtree(pc.windows.linux / "home/shoal/.local")
+    assert pc.run("remove", "--keep-data") is Exit.DONE
+    assert not list((pc.state / "kept").iterdir())
+    assert pc.windows.state["distributions"] == {}
+
+
 def test_removal_without_keeping_leaves_nothing(pc: Pc) -> None:
     pc.run("install")
     assert pc.run("remove") is Exit.DONE
