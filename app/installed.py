@@ -5,12 +5,13 @@ From a checkout or pip, app and engine share one Python, and nothing of this app
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 from engine.localapi.running import Home
 
-SETUP = "shoal-setup"
+LAUNCHER, SETUP = "shoal", "shoal-setup"
 
 
 def is_frozen() -> bool:
@@ -19,8 +20,12 @@ def is_frozen() -> bool:
 
 
 def own_command() -> tuple[str, ...]:
-    """What starts this app again."""
-    return (sys.executable,) if is_frozen() else (sys.executable, "-m", "app")
+    """What starts this app again, also when it has been updated meanwhile."""
+    if not is_frozen():
+        return (sys.executable, "-m", "app")
+    versions = os.environ.get("SHOAL_VERSIONS")  # where the one that starts the right version is
+    folder = Path(versions) if versions else Path(sys.executable).parent
+    return (str(folder / LAUNCHER),)
 
 
 def engine_python(home: Home) -> str:

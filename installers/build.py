@@ -16,13 +16,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from engine import __version__  # noqa: E402 - found by the line above
-from installers.package import deb, locks, windows  # noqa: E402
+from installers.package import deb, locks, run, windows  # noqa: E402
 from installers.package.plan import Build, BuildFailed, source_date_s  # noqa: E402
 from installers.setup_steps.report import Report  # noqa: E402
 from installers.setup_steps.state_files import alone  # noqa: E402
 
 TARGETS: dict[str, Callable[[Build], list[Path]]] = {
     "deb": deb.build,
+    "run": run.build,
     "windows": windows.build,
 }
 """Name → what builds it and tells the files that it made in `Build.out`."""
@@ -32,7 +33,7 @@ SUMS = "SHA256SUMS"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Obey the command line; returns the exit status (0 done, 1 failed, 2 usage)."""
     parser = argparse.ArgumentParser(prog="installers/build.py", description=__doc__)
-    parser.add_argument("target", choices=[*TARGETS, "all", "lock"])
+    parser.add_argument("targets", nargs="+", choices=[*TARGETS, "all", "lock"])
     parser.add_argument("--fast", action="store_true", help="compress quickly, for tests")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", metavar="FOLDER")
     parser.add_argument(
@@ -48,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             epoch_s=source_date_s(ROOT),
             is_fast=options.fast,
         )
-        if options.target == "lock":
+        if "lock" in options.targets:
             locks.make(build)
             return 0
         build.out.mkdir(parents=True, exist_ok=True)
-        chosen = list(TARGETS) if options.target == "all" else [options.target]
+        chosen = list(TARGETS) if "all" in options.targets else options.targets
         with alone(build.folder("."), Report()):
             for target in chosen:
                 for made in TARGETS[target](build):

@@ -62,7 +62,9 @@ def build(build: Build) -> list[Path]:
     shutil.copytree(payload(build), tree / HERE[1:], symlinks=True)
     for name in ("shoal", "shoal-engine"):
         launcher = filled(build, "launcher.sh", HERE=HERE, NAME=name)
-        _write(tree / "usr" / "bin" / name, launcher, mode=0o755)
+        _write(tree / HERE[1:] / name, launcher, mode=0o755)
+        (tree / "usr" / "bin").mkdir(exist_ok=True)
+        (tree / "usr" / "bin" / name).symlink_to(f"../lib/shoal/{name}")
     desktop_files(
         build,
         tree / "usr" / "share",

@@ -199,7 +199,7 @@ class Installed:
         (self.path / "setup.json").unlink(missing_ok=True)
         if not done:
             self.report.step("python")
-            self._create()
+            done = self._create()
         self.report.step("packages")
         self.report.say("Installing what the engine needs …")
         self._uv(
@@ -222,7 +222,8 @@ class Installed:
         kind = {"fingerprint": self.parts.fingerprint(), "torch": torch_build.kind}
         write_json(self.path / "setup.json", {**kind})
 
-    def _create(self) -> None:
+    def _create(self) -> dict[str, object]:
+        """Make it; returns what is known of the packages that are in it from the start."""
         self._uv(
             "make an environment for the engine",
             # What lies beside it (downloads, the log) stays.
@@ -235,6 +236,28 @@ class Installed:
                 shutil.rmtree(entry)
             elif not entry.name.startswith("_virtualenv"):
                 entry.unlink()
+        return self._inherit(site_packages)
+
+    def _inherit(self, site_packages: Path) -> dict[str, object]:
+        """Take over the packages of a version beside this one, so that only new ones are fetched.
+
+        Files are shared until one of the two replaces its own, which never writes into the old one.
+        """
+        if not (self.data / "start.json").exists():
+            return {}
+        for other in sorted(self.data.parent.glob("*/environment/setup.json")):
+            packages = other.parent / site_packages.relative_to(self.path)
+            if packages.is_dir() and packages != site_packages:
+                self.report.say(f"Taking over what {other.parent.parent.name} has already.")
+                shutil.copytree(
+                    packages,
+                    site_packages,
+                    copy_function=os.link,
+                    dirs_exist_ok=True,
+                    symlinks=True,
+                )
+                return read_json(other)
+        return {}
 
     def _install_torch(self, torch_build: TorchBuild, *, replace: bool) -> None:
         pins = self.parts.torch_list.read_text("utf-8")

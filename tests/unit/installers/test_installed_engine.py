@@ -131,6 +131,27 @@ def test_a_home_that_cannot_be_written_to_is_told(engine: Installed) -> None:
         engine.prepare(CPU)
 
 
+def test_a_version_beside_another_takes_over_its_packages_and_leaves_it_whole(
+    parts: Parts, tmp_path: Path
+) -> None:
+    engines = []
+    for version in ("0.1.0", "0.2.0"):
+        folder = tmp_path / "versions" / version
+        folder.mkdir(parents=True)
+        (folder / "start.json").write_text("{}")
+        engine = Installed(parts, folder, Report())
+        engine.prepare(CPU)
+        library = engine.path / "lib" / "python3.11" / "site-packages" / "library.py"
+        if version == "0.1.0":
+            library.write_text("large")
+        else:
+            assert library.read_text() == "large"
+        engines.append(engine)
+    engines[1].remove()
+    assert engines[0].is_ready()
+    assert (engines[0].path / "lib/python3.11/site-packages/library.py").read_text() == "large"
+
+
 def test_removing_leaves_what_is_not_the_setups(engine: Installed) -> None:
     engine.prepare(CPU)
     chats = engine.data / "shoal.sqlite3"

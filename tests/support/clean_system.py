@@ -1,0 +1,129 @@
+"""A minimal Debian of its own, as a person's new computer is, with a desktop to show windows on.
+
+Everything that is mounted into it is mounted for one command only, in a namespace that ends with it:
+whatever kills a test, nothing of this machine is ever inside the folder that is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = ("debootstrap", "dpkg-deb", "unshare", "chroot", "apt-get")
+MIRROR = "http://deb.debian.org/debian"
+PERSON, PERSONS_HOME = "zoe", "/home/Zoë Fisch"
+_LIMIT_S = 420.0
+_OURS = ("/opt/wheels", "/opt/pypi", "/opt/pypi-more")
+"""Where this machine's pip may find packages; mounted where they are there."""
+_HANDED_ON = (
+    "PIP_",
+    "UV_",
+    "SSL_CERT_FILE",
+    "http_proxy",
+    "https_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+)
+
+
+def require_clean_systems() -> None:
+    """Skip where no Debian can be unpacked."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if os.geteuid() != 0 or missing:
+        pytest.skip(f"needs root on Debian with {', '.join(missing or PROGRAMS)}")
+    tried = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip("this machine lets nobody mount")
+
+
+@dataclass
+class CleanSystem:
+    """A Debian in a folder, and a person who uses it."""
+
+    folder: Path
+    shared: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of this machine that it sees, by their place in there."""
+
+    @classmethod
+    def unpack(cls, folder: Path, release: str, shared: Mapping[str, Path]) -> CleanSystem:
+        """Install the smallest Debian there is."""
+        command = ["debootstrap", "--variant=minbase", release, str(folder), MIRROR]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        system = cls(folder, shared)
+        shutil.copy("/etc/resolv.conf", folder / "etc" / "resolv.conf")
+        if Path("/etc/pip.conf").exists():
+            shutil.copy("/etc/pip.conf", folder / "etc" / "pip.conf")
+        system.root("apt-get", "update")
+        home = ["--create-home", "--home-dir", PERSONS_HOME, "--shell", "/bin/sh"]
+        system.root("useradd", *home, PERSON)
+        return system
+
+    def root(self, *command: str) -> str:
+        """Run something as the administrator; returns what it said."""
+        done = subprocess.run(
+            self._command(command, as_root=True), capture_output=True, text=True, timeout=_LIMIT_S,
+            env=self._environment({"DEBIAN_FRONTEND": "noninteractive"}), check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+        return done.stdout
+
+    def person(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run something as the person."""
+        return subprocess.run(
+            self._command(command, as_root=False), capture_output=True, text=True,
+            timeout=_LIMIT_S, env=self._environment(more), check=False,
+        )  # fmt: skip
+
+    def start(self, *command: str, log: Path, **more: str) -> subprocess.Popen[bytes]:
+        """Start something as the person."""
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                self._command(command, as_root=False), env=self._environment(more),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            )  # fmt: skip
+
+    def files(self) -> set[str]:
+        """Every path that is in there."""
+        found = set()
+        for folder, folders, names in os.walk(self.folder):
+            inside = folder.removeprefix(str(self.folder))
+            found |= {f"{inside}/{name}" for name in (*folders, *names)}
+        return found
+
+    def _command(self, command: Sequence[str], *, as_root: bool) -> list[str]:
+        mounts = ["mount -t proc proc proc", "mount --rbind /dev dev"]
+        bundle = (
+            "etc/ssl/certs/ca-certificates.crt"  # a company's, or a test machine's, certificates
+        )
+        mounts.append(f"if [ -e {bundle} ]; then mount --bind /{bundle} {bundle}; fi")
+        places = {**self.shared, **{ours: Path(ours) for ours in _OURS if Path(ours).exists()}}
+        for place, path in places.items():
+            inside = shlex.quote(place.lstrip("/"))
+            mounts.append(f"mkdir -p {inside} && mount --bind {shlex.quote(str(path))} {inside}")
+        who = [] if as_root else [f"--userspec={PERSON}:{PERSON}"]
+        enter = shlex.join(["chroot", *who, ".", "/bin/sh", "-c", 'cd "$HOME"; exec "$@"', "sh"])
+        script = (
+            f'set -e; cd {shlex.quote(str(self.folder))}; {"; ".join(mounts)}; exec {enter} "$@"'
+        )
+        return ["unshare", "--mount", "--propagation=private", "sh", "-c", script, "sh", *command]
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        handed_on = {
+            name: value for name, value in os.environ.items() if name.startswith(_HANDED_ON)
+        }
+        home = "/root" if "DEBIAN_FRONTEND" in more else PERSONS_HOME
+        return (
+            handed_on
+            | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": home, "LC_ALL": "C.UTF-8"}
+            | dict(more)
+        )
