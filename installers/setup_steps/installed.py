@@ -269,7 +269,8 @@ class Installed:
             if install_for_cpus(self.python, requirement, self._pip, self.report):
                 return
             if pip_runs.has_own_index(self.python):
-                self._pip("install PyTorch", *PIP_INSTALL, "--no-deps", requirement)
+                # Which build that index has is its business; one for cards brings libraries along.
+                self._pip("install PyTorch", *PIP_INSTALL, requirement)
                 return
             self.require_room(TorchBuild("cuda", ""))
         self._pip(
