@@ -30,7 +30,7 @@ _LIBRARIES: Final = ("transformers", "hivemind", "aiohttp", "safetensors", "toke
 _QT_PACKAGES: Final = (
     "libegl1 libgl1 libxkbcommon-x11-0 libxcb-cursor0 libxcb-icccm4 libxcb-keysyms1 "
     "libxcb-image0 libxcb-render-util0 libxcb-randr0 libxcb-shape0 libxcb-xinerama0 libxcb-xkb1 "
-    "libdbus-1-3 libfontconfig1 libglib2.0-0"
+    "libdbus-1-3 libfontconfig1 libglib2.0-0 libgssapi-krb5-2"
 )
 _TIME_ERROR: Final = 5
 """What adjtimex(2) returns while the clock is not synchronised."""

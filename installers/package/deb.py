@@ -107,8 +107,9 @@ def build(build: Build) -> list[Path]:
 
 def _depends() -> list[str]:
     qt = [_RENAMED.get(name, name) for name in QT_LIBRARIES.values()]
-    others = ("ca-certificates", "libc6 (>= 2.35)", "libgcc-s1", "libstdc++6 (>= 12)")
-    return sorted([*others, *qt, "python3 (>= 3.11)", "python3 (<< 3.15)"])
+    system = ("ca-certificates", "libc6 (>= 2.35)", "libgcc-s1", "libstdc++6 (>= 12)")
+    wayland = ("libwayland-cursor0", "libwayland-egl1")
+    return sorted([*system, *qt, *wayland, "python3 (>= 3.11)", "python3 (<< 3.15)"])
 
 
 def _documents(build: Build, tree: Path) -> None:

@@ -30,6 +30,7 @@ QT_LIBRARIES = {
     "libdbus-1.so.3": "libdbus-1-3",
     "libfontconfig.so.1": "libfontconfig1",
     "libglib-2.0.so.0": "libglib2.0-0",
+    "libgssapi_krb5.so.2": "libgssapi-krb5-2",
 }
 """Library that Qt's window plug-in loads → its package in Debian and Ubuntu."""
 
