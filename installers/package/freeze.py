@@ -31,8 +31,10 @@ def freeze(build: Build) -> Path:
     )
     shutil.rmtree(folder / "work")
     frozen = folder / "shoal"
-    for path in frozen.rglob("*"):
-        if path.is_file() and not path.is_symlink():
+    for path in list(frozen.rglob("*")):
+        if path.is_symlink() and not path.exists():  # to a library that the spec leaves out
+            path.unlink()
+        elif path.is_file() and not path.is_symlink():
             is_program = path.parent == frozen and os.access(path, os.X_OK)
             path.chmod(0o755 if is_program else 0o644)
     return frozen

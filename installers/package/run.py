@@ -37,15 +37,16 @@ def build(build: Build) -> list[Path]:
     for name in ("install.sh", "uninstall.sh"):
         (folder / name).write_text(filled(build, name, **values), "utf-8")
         (folder / name).chmod(0o755)
-    archive = build.out / f"shoal-{build.version}-x86_64.run"
+    name = f"shoal-{build.version}-x86_64.run"
     day = datetime.fromtimestamp(build.epoch_s, UTC).date().isoformat()
     compression = ("--gzip", "--complevel", "1") if build.is_fast else ("--xz", "--complevel", "9")
     build.run(
         *("makeself", "--quiet", "--tar-quietly", "--sha256", "--nox11", *compression),
         *("--packaging-date", day, "--tar-format", "gnu", "--tar-extra"),
         f"--sort=name --mtime=@{build.epoch_s} --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw",
-        *(folder.name, archive, f"Shoal {build.version}", "./install.sh"),
+        # Its own command line is in the archive, so that must name no folders of ours.
+        *(folder.name, name, f"Shoal {build.version}", "./install.sh"),
         purpose="pack the .run",
         cwd=folder.parent,
     )
-    return [archive]
+    return [Path(shutil.move(folder.parent / name, build.out / name))]

@@ -29,6 +29,7 @@ PYTHONS = ">=3.11,<3.15"
 SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 """Asked first: another one on the path may belong to a project that will be gone one day."""
 TRIES = 3
+_LONGEST_REASON = 200
 PAUSE_S = 5.0
 
 
@@ -290,8 +291,8 @@ class Installed:
         if tried.returncode:
             said = (tried.stderr.strip() or "nothing").splitlines()[-1]
             raise SetupFailed(
-                f"Everything was installed, but the engine does not start: Python said “{said}”; "
-                f"remove {self.path} and start it again."
+                "Everything was installed, but the engine does not start: Python said "
+                f"“{said[:_LONGEST_REASON]}”; start it again, and if that does not help, report it."
             )
 
     def _done(self) -> dict[str, object]:
