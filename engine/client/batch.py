@@ -13,7 +13,7 @@ from engine.client.steering import Steering
 from engine.client.stopwatch import Stopwatch
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, LocalProtocolError, RemoteProtocolError
-from engine.core.generation import FinishReason, Lossy, TokenEvent
+from engine.core.generation import DraftMode, FinishReason, Lossy, TokenEvent
 from engine.core.ids import SessionId, new_session_id
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.rows import Row, RowFlags
@@ -49,6 +49,10 @@ class Sequence:
     """The most that it proposes for a round."""
     prune_threshold: float | None = None
     """See `SequenceMessage`."""
+    draft_sha256: str = ""
+    """The draft that its chains are drawn from, where the last stage may need to know."""
+    weights: bytes = b""
+    """What the chain that will be sent next was drawn by."""
     option: Option = PLAIN
     """How that was made which is on its way: what the next answer tells of …"""
     tree: TokenTree = EMPTY
@@ -102,8 +106,20 @@ class Sequence:
         self.tree = shallow(tree, self.draft_depth)
         ids = [self.ids[-1], *self.tree.ids]
         position = len(self.ids) - 1
-        parents = self.tree.parents
-        return Row(self.session, position, len(ids), attempt, self.flags, parents, accepted), ids
+        weights, self.weights = self.weights, b""
+        mode = self.option.mode if weights else DraftMode.SHARED
+        row = Row(
+            self.session,
+            position,
+            len(ids),
+            attempt,
+            self.flags,
+            self.tree.parents,
+            accepted,
+            mode,
+            weights,
+        )
+        return row, ids
 
     def row_ahead(self, attempt: int, chunk: tuple[int, ...]) -> Row:
         """A row of guesses, a chain, that goes on from all that is on its way; `chunk` are its ids."""
@@ -132,7 +148,7 @@ class Sequence:
 
     def ground(self) -> None:
         """Forget all that is on its way."""
-        self.tree, self.known, self.accepted = EMPTY, 0, 0
+        self.tree, self.known, self.accepted, self.weights = EMPTY, 0, 0, b""
         self.behind.clear()
 
 
@@ -265,7 +281,9 @@ class Batch:
         last = logprobs[-1] if logprobs else None
         now = None if self.steering is None else self.steering.now
         accepted, pruned = len(path), row.kept.count(False)
-        event = TokenEvent(token, last, finish, reused_tokens, drafted, accepted, now, pruned)
+        event = TokenEvent(
+            token, last, finish, reused_tokens, drafted, accepted, now, pruned, row.mode
+        )
         self.news.put_nowait((sequence.index, event))
         return is_open and not sequence.finished
 

@@ -36,9 +36,10 @@ from engine.core.errors import (
     PeerError,
     PeerUnreachable,
     RemoteProtocolError,
+    RequestError,
     StageTimedOut,
 )
-from engine.core.generation import Lossy, PrefixUse, Speculation, TokenEvent
+from engine.core.generation import DraftMode, Lossy, PrefixUse, Speculation, TokenEvent
 from engine.core.ids import PeerId, SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
@@ -48,6 +49,7 @@ from engine.planner.routing import find_route, uncovered
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Failed, StatsReply, StatsRequest, parse
 from engine.protocol.recovery import Notice
+from engine.protocol.rows import RowFlags
 from engine.protocol.tokens import decode_logprobs
 from engine.speculation.costs import Costs
 from engine.speculation.estimates import Timing
@@ -125,6 +127,13 @@ class Client:
         lossy = config.lossy if lossy is None else lossy
         if drafting is None:
             drafting = await self._drafting(speculation)
+        by_probabilities = drafting is not None and drafting.mode is not DraftMode.SHARED
+        if by_probabilities and any(sampling.logprobs is not None for sampling in params):
+            raise RequestError(
+                "Log-probabilities can be had with draft_mode shared_noise alone; leave them out, or ask "
+                "for that mode.",
+                param="draft_mode",
+            )
         sequences = [
             self._sequence(index, prompt, sampling, lossy, drafting)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
@@ -279,6 +288,8 @@ class Client:
             sequence.draft = drafting.make_draft() if drafting.make_draft else None
             sequence.leads = drafting.make_policy is None
             sequence.prune_threshold = drafting.prune_threshold
+            if drafting.drafter and drafting.mode is DraftMode.DISCO and params.temperature:
+                sequence.draft_sha256 = drafting.drafter.sha256()
         return sequence
 
     def _live(self, route: Route) -> list[tuple[SessionId, list[int]]]:
@@ -355,7 +366,9 @@ class Client:
             if not 0 <= token < self._spec.vocab_size:
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
             sequence = journey.batch.sequences[row.session]
-            if journey.batch.receive(row, token, logprobs):
+            if RowFlags.REFUSED in row.flags:
+                journey.refused(sequence, row)
+            elif journey.batch.receive(row, token, logprobs):
                 waiting[journey].append(sequence)
             elif not sequence.finished:
                 plain[journey].append(sequence)

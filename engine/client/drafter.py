@@ -8,14 +8,16 @@ import math
 import statistics
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from engine.core.clock import Clock
 from engine.core.errors import EngineError, EnginePaused, ModelError, WorkerFailed
 from engine.core.ids import SessionId
 from engine.core.sampling_params import SamplingParams
+from engine.speculation.draft_files import read_description
 from engine.speculation.tree import TokenTree
-from engine.speculation.worker_process import DraftOrder, DraftProcess
+from engine.speculation.worker_process import DraftOrder, DraftProcess, Drawn
 
 logger = logging.getLogger(__name__)
 
@@ -201,15 +203,56 @@ class Drafter:
         process = await self._opened_at([one.sequence for one in wanted])
         rows = [(one.sequence.session, one.ids) for one in wanted]
         answer = await self._answered(process, process.propose(rows, num_tokens, width=width))
-        self.seconds += answer.draft_s
-        sessions = {one.sequence.session for one in wanted}
         levels = max((max(tree.depths(), default=0) for tree in answer.trees), default=0)
-        # A first proposal reads the prompt as well, which says nothing of the others.
-        if levels and sessions <= self._following:
-            ratio = answer.draft_s / (levels * self._speed.level_s(len(wanted)))
-            self._speed = self._speed.times(1 + _NEWEST_SHARE * (ratio - 1))
-        self._following |= sessions
+        self._took(wanted, levels, answer.draft_s)
         return list(answer.trees)
+
+    async def draw(
+        self, wanted: Sequence[Wanted], num_tokens: Sequence[int], *, whole: bool
+    ) -> list[Drawn]:
+        """Chains drawn by the draft's probabilities.
+
+        Args:
+            wanted: Sequences with their ids.
+            num_tokens: The most for each.
+            whole: Tell all that each token was drawn by.
+
+        Raises:
+            WorkerFailed: The process ended, or did not answer in time.
+        """
+        process = await self._opened_at([one.sequence for one in wanted])
+        drawn = await self._answered(
+            process,
+            asyncio.gather(
+                *(
+                    process.draw(one.sequence.session, one.ids, number, whole=whole)
+                    for one, number in zip(wanted, num_tokens, strict=True)
+                )
+            ),
+        )
+        for one, chain in zip(wanted, drawn, strict=True):
+            self._took([one], len(chain.ids), chain.draft_s)
+        return drawn
+
+    async def draw_again(self, sequence: Drafted, place: int, target: bytes) -> int:
+        """What takes the place of a refused token of the last chain.
+
+        Args:
+            sequence: Whose.
+            place: Of the token in the chain.
+            target: The target's weights there, float16 [V].
+
+        Raises:
+            WorkerFailed: The process ended, or did not answer in time.
+        """
+        process = await self._opened_at([sequence])
+        return await self._answered(process, process.draw_again(sequence.session, place, target))
+
+    def sha256(self) -> str:
+        """Names the draft to a last stage that may have it too; empty: no other computes as it does."""
+        if not isinstance(self._order.draft, Path) or self._order.dtype != "float32":
+            return ""
+        return read_description(self._order.draft).sha256
 
     def close(self, sessions: Iterable[SessionId]) -> None:
         """Forget sequences; when there are none, the process ends after a while."""
@@ -230,6 +273,15 @@ class Drafter:
         self._let_go()
         if self._ending:
             await asyncio.wait(self._ending)
+
+    def _took(self, wanted: Sequence[Wanted], levels: int, draft_s: float) -> None:
+        self.seconds += draft_s
+        sessions = {one.sequence.session for one in wanted}
+        # A first proposal reads the prompt as well, which says nothing of the others.
+        if levels and sessions <= self._following:
+            ratio = draft_s / (levels * self._speed.level_s(len(wanted)))
+            self._speed = self._speed.times(1 + _NEWEST_SHARE * (ratio - 1))
+        self._following |= sessions
 
     async def _start(self) -> None:
         try:

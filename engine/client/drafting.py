@@ -10,7 +10,8 @@ from typing import Final
 from engine.client.drafter import Drafter
 from engine.client.steering import LOOKUPS, MODELS, PIPELINED, Policy
 from engine.core.errors import RequestError
-from engine.core.generation import Speculation
+from engine.core.generation import DraftMode, Speculation
+from engine.protocol.rows import MAX_WHOLE
 from engine.speculation.controller import Controller
 from engine.speculation.costs import Costs, Option, Source
 from engine.speculation.estimates import Timing
@@ -34,6 +35,7 @@ class Drafting:
         width: Alternatives at each place of the model's proposals where no policy decides.
         ahead: Chunks of what `make_draft` makes that are on their way at once where none does.
         prune_threshold: τ of the first stage; 0: nothing is pruned; None: as the stage finds worth it.
+        mode: How sampled chains of the model are verified where no policy decides.
     """
 
     make_draft: Callable[[], Draft] | None
@@ -43,13 +45,14 @@ class Drafting:
     width: int = 1
     ahead: int = 1
     prune_threshold: float | None = None
+    mode: DraftMode = DraftMode.SHARED
 
     @property
     def always(self) -> Option:
         """What every round is where no policy decides."""
         if self.make_draft is not None:
             return Option(Source.LOOKUP, self.num_tokens, ahead=self.ahead)
-        return Option(Source.MODEL, self.num_tokens, self.width)
+        return Option(Source.MODEL, self.num_tokens, self.width, self.mode)
 
 
 def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Drafting | None:
@@ -60,8 +63,15 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
         drafter: The draft of the model that answers; None: there is none here.
 
     Raises:
-        RequestError: A model shall draft, and there is none.
+        RequestError: A model shall draft, and there is none; or what is asked for cannot be together.
     """
+    mode = speculation.mode
+    if mode is not DraftMode.SHARED and (speculation.draft != "model" or speculation.width > 1):
+        raise RequestError(
+            f"draft_mode {mode} verifies chains of a draft model by its probabilities; ask for it with "
+            "draft set to model.",
+            param="draft_mode",
+        )
     match speculation.draft:
         case "off":
             return None
@@ -75,7 +85,10 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
                     "`shoal draft train`, or ask with another value of draft.",
                     param="draft",
                 )
-            return Drafting(None, speculation.num_tokens, drafter=drafter, width=speculation.width)
+            most = speculation.num_tokens
+            if mode is DraftMode.DSD:
+                most = min(most, MAX_WHOLE)
+            return Drafting(None, most, drafter=drafter, width=speculation.width, mode=mode)
         case "auto":
             options = LOOKUPS if speculation.pipelined == "off" else (*LOOKUPS, *PIPELINED)
             options = options if drafter is None else (*options, *MODELS)

@@ -112,6 +112,7 @@ class Journey:
         self._view = view
         self._config = config
         self._asker = asker
+        self._vocab_size = spec.vocab_size
         self._leading = Leading(batch, links, asker)
         self._opener = Opener(asker, links, config, spec, use, live)
         self._lease_s = 0.0
@@ -312,6 +313,15 @@ class Journey:
         """Send the next rows of sequences that wait for them, with what their drafts propose."""
         if self.route is not None and not self.batch.has_failed:
             self._leading.go_on(self.route, sequences)
+
+    def refused(self, sequence: Sequence, row: Row) -> None:
+        """Draw the token that the last stage has left to us.
+
+        Raises:
+            RemoteProtocolError: It may not, or not so.
+        """
+        if self.route is not None and not self.batch.has_failed:
+            self._leading.draw_again(self.route, sequence, row, self._vocab_size)
 
     def consider(self, sequences: SequenceOf[Sequence]) -> None:
         """Open the ring of those that decode plainly, where drafting pays."""

@@ -19,12 +19,14 @@ from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import shallow
-from engine.core.errors import EngineError, PeerUnreachable
+from engine.core.errors import EngineError, PeerUnreachable, RemoteProtocolError
+from engine.core.generation import DraftMode
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Route
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import Sessions
-from engine.protocol.rows import Row
+from engine.protocol.rows import Row, RowFlags
+from engine.sampling.rejection import check_weights, read_weights
 from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.tree import EMPTY, TokenTree
 from engine.swarm.links import Links
@@ -50,6 +52,8 @@ class Leading:
         self._drafting: set[asyncio.Task[None]] = set()
         self._reading = False
         """Whether the model reads some of the sequences just now."""
+        self._drawing: set[tuple[SessionId, int]] = set()
+        """Sequences of which a token was refused, that draw another, and the attempt."""
 
     def go_on(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
         """Send the next rows of sequences that wait for them, with what their drafts propose."""
@@ -66,6 +70,28 @@ class Leading:
             self._send(route.first, made)
         else:
             self._begin(self._send_drafted(route.first, made, asked))
+
+    def draw_again(self, route: Route, sequence: Sequence, row: Row, vocab_size: int) -> None:
+        """Draw the token that the last stage has left to us.
+
+        Raises:
+            RemoteProtocolError: It may not, or not so.
+        """
+        if sequence.finished or row.position != len(sequence.ids) + row.accepted:
+            return  # of a round that is over
+        tree, mode, weights = sequence.tree, sequence.option.mode, read_weights(row.weights)
+        if (
+            mode not in (DraftMode.DSSD, DraftMode.DISCO)
+            or not sequence.sampling.temperature
+            or row.accepted >= len(tree)
+            or len(weights) != vocab_size
+            or not weights.any()
+            or (row.session, row.attempt) in self._drawing
+        ):
+            raise RemoteProtocolError("The peer refused a token that it was not to judge.")
+        check_weights(weights, weights[:0])
+        self._drawing.add((row.session, row.attempt))
+        self._begin(self._draw_again(route, sequence, row))
 
     def consider(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
         """Open the ring of those that decode plainly, where drafting pays and can begin.
@@ -121,14 +147,55 @@ class Leading:
         trees: dict[SessionId, TokenTree] = {}
         try:
             if self._drafter is not None:
-                wanted = [Wanted(sequence, sequence.ids) for sequence in sequences]
-                found = await self._drafter.propose(wanted, option.num_tokens, option.width)
-                trees = {s.session: tree for s, tree in zip(sequences, found, strict=True)}
+                trees = await self._proposed(self._drafter, sequences, option)
         except EngineError:  # the drafter has told it; the answer goes on without
             for sequence in sequences:
                 sequence.leads = False
         if batch.attempt == attempt and not batch.has_failed:
             self._send(first, [(s, own, trees.get(s.session, tree)) for s, own, tree in made])
+
+    async def _proposed(
+        self, drafter: Drafter, sequences: SequenceOf[Sequence], option: Option
+    ) -> dict[SessionId, TokenTree]:
+        # Without chance all modes are the same.
+        drawn = [
+            sequence
+            for sequence in sequences
+            if option.mode is not DraftMode.SHARED and sequence.sampling.temperature
+        ]
+        drawn_sessions = {sequence.session for sequence in drawn}
+        picked = [s for s in sequences if s.session not in drawn_sessions]
+        trees: dict[SessionId, TokenTree] = {}
+        if picked:
+            wanted = [Wanted(sequence, sequence.ids) for sequence in picked]
+            found = await drafter.propose(wanted, option.num_tokens, option.width)
+            trees |= {s.session: tree for s, tree in zip(picked, found, strict=True)}
+        if drawn:
+            wanted = [Wanted(sequence, sequence.ids) for sequence in drawn]
+            most = [min(option.num_tokens, sequence.draft_depth) for sequence in drawn]
+            chains = await drafter.draw(wanted, most, whole=option.mode is DraftMode.DSD)
+            for sequence, chain in zip(drawn, chains, strict=True):
+                trees[sequence.session] = TokenTree.chain(chain.ids)
+                sequence.weights = chain.weights
+        return trees
+
+    async def _draw_again(self, route: Route, sequence: Sequence, row: Row) -> None:
+        batch = self._batch
+        try:
+            assert self._drafter is not None
+            token = await self._drafter.draw_again(sequence, row.accepted, row.weights)
+        except EngineError as error:
+            if batch.attempt == row.attempt:
+                batch.stop_drafting()
+                batch.fail(error)
+            return
+        finally:
+            self._drawing.discard((row.session, row.attempt))
+        flags = row.flags & ~RowFlags.REFUSED
+        if token in sequence.sampling.stop_token_ids:
+            flags = flags & ~RowFlags.LENGTH | RowFlags.EOS
+        if batch.receive(replace(row, flags=flags, weights=b""), token):
+            self.go_on(route, [sequence])
 
     def _send(self, first: PeerId, made: SequenceOf[_Made]) -> None:
         """Send rows with these drafts, and what goes on from them; None: only that."""

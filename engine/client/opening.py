@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from engine.protocol.messages import (
     SequenceMessage,
 )
 from engine.swarm.links import Links
+
+logger = logging.getLogger(__name__)
 
 Held = dict[Hop, dict[SessionId, HopState]]
 """How far stages are with each sequence."""
@@ -122,6 +125,7 @@ class Opener:
                 capacity_tokens=s.capacity_tokens,
                 draft_tokens=s.draft_tokens,
                 prune_threshold=s.prune_threshold,
+                draft_sha256=s.draft_sha256,
                 prompt_tokens=s.prompt_tokens,
                 sampling=SamplingMessage.of(s.sampling),
                 kv_offload=self.config.kv_offload,
@@ -161,6 +165,8 @@ class Opener:
                 full = reply.code == CacheFull.code
                 refusal = CacheFull(reply.refused) if full else StageRefused(reply.refused)
                 raise NotOpened(refusal, frozenset({hop.peer}))
+            if reply.no_replica:
+                logger.info("DISCO goes on as DSSD: %s", reply.no_replica)
             return reply
 
         results = await asyncio.gather(*map(open_at, hops), return_exceptions=True)

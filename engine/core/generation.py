@@ -148,3 +148,5 @@ class TokenEvent:
     """On the last token of a round: how the next one is made, where that is decided as it goes."""
     pruned_tokens: int = 0
     """On the last token of a round: how many drafted ones the first stage had not sent on."""
+    mode: DraftMode = DraftMode.SHARED
+    """On the last token of a round: how its draft was verified; DSSD for DISCO without a replica."""

@@ -147,6 +147,7 @@ class Answering:
                     reused_tokens=piece.reused_tokens,
                     drafted_tokens=piece.drafted_tokens,
                     accepted_tokens=piece.accepted_tokens,
+                    mode=piece.mode,
                 )
                 texts[piece.index].append(piece.text)
                 tokens[piece.index].extend(piece.tokens)

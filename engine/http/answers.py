@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.core.errors import WorkerFailed
-from engine.core.generation import FinishReason, Lossy, PrefixUse, Speculation, TokenEvent
+from engine.core.generation import (
+    DraftMode,
+    FinishReason,
+    Lossy,
+    PrefixUse,
+    Speculation,
+    TokenEvent,
+)
 from engine.core.sampling_params import SamplingParams
 from engine.http.backend import Backend
 from engine.http.openai_responses import TokenText
@@ -31,6 +38,7 @@ class Piece:
     drafted_tokens: int = 0
     """As in `TokenEvent`."""
     accepted_tokens: int = 0
+    mode: DraftMode = DraftMode.SHARED
 
 
 class Answer:
@@ -72,6 +80,7 @@ class Answer:
             event.reused_tokens,
             event.drafted_tokens,
             event.accepted_tokens,
+            event.mode,
         )
 
     def _remember(self, event: TokenEvent) -> None:

@@ -4,7 +4,7 @@ Beyond OpenAI's there are `top_k`, `min_p`, `repetition_penalty`; `share_prefixe
 others reuse what they compute of the prompt, and us what they computed for others; `lossy`: whether and how
 stages may round what they send one another; and `draft`, with `draft_tokens` and `pipelined`: what proposes
 tokens that are verified several at a time, and whether the next set out before the last ones are, which
-changes nothing but the speed.
+changes nothing but the speed; and `draft_mode`: how a model's are verified where tokens are drawn by chance.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from engine.core.generation import (
     DRAFT_KINDS,
     MAX_DRAFT_TOKENS,
     PIPELINED_VALUES,
+    DraftMode,
     Lossy,
     PrefixUse,
     Speculation,
@@ -152,13 +153,25 @@ def _speculation(fields: Fields) -> Speculation | None:
         raise RequestError(
             f"pipelined must be one of {', '.join(PIPELINED_VALUES)}.", param="pipelined"
         )
+    mode = _draft_mode(fields.text("draft_mode"))
     if draft is None:
+        if mode is not DraftMode.SHARED:
+            raise RequestError("draft_mode needs draft to be model.", param="draft_mode")
         return None
     for known in DRAFT_KINDS:
         if draft == known:
-            speculation = Speculation(known, pipelined=pipelined)
+            speculation = Speculation(known, pipelined=pipelined, mode=mode)
             return speculation if most is None else replace(speculation, num_tokens=most)
     raise RequestError(f"draft must be one of {', '.join(DRAFT_KINDS)}.", param="draft")
+
+
+def _draft_mode(value: str | None) -> DraftMode:
+    try:
+        return DraftMode.SHARED if value is None else DraftMode(value)
+    except ValueError as error:
+        raise RequestError(
+            f"draft_mode must be one of {', '.join(DraftMode)}.", param="draft_mode"
+        ) from error
 
 
 def _logit_bias(biases: Mapping[str, object]) -> tuple[tuple[int, float], ...]:

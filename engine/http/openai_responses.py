@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from engine.core.generation import FinishReason, TokenLogprobs
+from engine.core.generation import DraftMode, FinishReason, TokenLogprobs
 from engine.core.model_spec import ModelSpec
 
 Json = dict[str, object]
@@ -44,13 +45,22 @@ class Usage:
     """Proposed for the answers, whatever became of them."""
     accepted_tokens: int = 0
     """Of these, those that are part of the answers."""
+    draft_rounds: Counter[DraftMode] = field(default_factory=Counter)
+    """Rounds that had drafts, by how those were verified."""
 
     def count(
-        self, index: int, *, reused_tokens: int, drafted_tokens: int, accepted_tokens: int
+        self,
+        index: int,
+        *,
+        reused_tokens: int,
+        drafted_tokens: int,
+        accepted_tokens: int,
+        mode: DraftMode = DraftMode.SHARED,
     ) -> None:
         """Count a token of answer `index`, with what its event says."""
         self.completion_tokens += 1
         self.drafted_tokens += drafted_tokens
+        self.draft_rounds[mode] += drafted_tokens > 0
         self.accepted_tokens += accepted_tokens
         if index % self.choices == 0:
             self.cached_tokens += reused_tokens
@@ -64,6 +74,9 @@ class Usage:
             "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
             "drafted_tokens": self.drafted_tokens,
             "accepted_tokens": self.accepted_tokens,
+            "draft_rounds": {
+                mode.value: rounds for mode, rounds in self.draft_rounds.items() if rounds
+            },
         }
 
 

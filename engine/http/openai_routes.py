@@ -103,6 +103,7 @@ class OpenAiRoutes:
                         reused_tokens=piece.reused_tokens,
                         drafted_tokens=piece.drafted_tokens,
                         accepted_tokens=piece.accepted_tokens,
+                        mode=piece.mode,
                     )
                     for chunk in chunks.of(piece):
                         await events.send(chunk)

@@ -35,6 +35,8 @@ DECODE_TOKENS = 16
 """Rows that sample and are no longer, drafts apart, count as decoding."""
 MAX_DRAFTED = 255
 """Tokens of one draft."""
+MAX_WHOLE = 16
+"""Tokens of a draft that comes with its distributions in full; [DC] goes up to 8."""
 MAX_OPEN_DRAFTS: Final = 8
 """Of one sequence, one behind another, that nobody has judged yet."""
 ID_BYTES: Final = (2, 3, 4)

@@ -11,14 +11,11 @@ from engine.core.errors import RemoteProtocolError
 from engine.core.generation import DraftMode
 from engine.core.ids import PeerId
 from engine.protocol.frames import LOSSY_CODECS, Frame
-from engine.protocol.rows import WEIGHT_BYTES, Row, RowFlags, is_chain
+from engine.protocol.rows import MAX_WHOLE, WEIGHT_BYTES, Row, RowFlags, is_chain
 from engine.sampling.rejection import check_weights, read_weights
 from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder
 from engine.speculation.tree import TokenTree, check_tree
-
-MAX_WHOLE = 16
-"""Tokens of a draft that comes with its distributions in full; [DC] goes up to 8."""
 
 
 class RowsMissing(RemoteProtocolError):

@@ -7,6 +7,7 @@ than the stage's worker, so that one's own chats keep drafting while the stage i
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -22,9 +23,11 @@ from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.models.layout import ModelFiles
+from engine.sampling.rejection import read_weights
 from engine.speculation.distilled import load_distilled
 from engine.speculation.draft_model import DraftModel
 from engine.speculation.model_draft import ModelDraft, together
+from engine.speculation.sampled_chain import ChainSampler
 
 Message = dict[str, Any]
 
@@ -36,6 +39,10 @@ class Drafts:
         self._model = model
         self._level_s = level_s
         self._sequences: dict[int, tuple[ModelDraft, list[int]]] = {}
+        self._opened: dict[int, tuple[SamplingParams, int, int]] = {}
+        """What `ChainSampler` needs of each."""
+        self._samplers: dict[int, ChainSampler] = {}
+        """Of those whose chains are drawn."""
 
     def answer(self, message: Message) -> Message:
         """Carry out one message."""
@@ -46,13 +53,14 @@ class Drafts:
                     (int(i), float(b)) for i, b in sampling["logit_bias"]
                 )
                 sampling["stop_token_ids"] = tuple(sampling["stop_token_ids"])
-                draft = ModelDraft(
-                    self._model,
+                opened = (
                     SamplingParams(**sampling),
                     message["prompt_tokens"],
                     message["capacity_tokens"],
                 )
-                self._sequences[message["sequence"]] = (draft, [])
+                self._sequences[message["sequence"]] = (ModelDraft(self._model, *opened), [])
+                self._opened[message["sequence"]] = opened
+                self._samplers.pop(message["sequence"], None)
                 return {}
             case "follow":
                 draft, ids = self._taken(message)
@@ -60,8 +68,15 @@ class Drafts:
                 return {}
             case "propose":
                 return self._propose(message)
+            case "draw":
+                return self._draw(message)
+            case "draw_again":
+                target = read_weights(base64.b64decode(message["target"]))
+                sampler = self._samplers[message["sequence"]]
+                return {"id": sampler.draw_again(message["place"], target)}
             case "close":
-                self._sequences.pop(message["sequence"], None)
+                for known in (self._sequences, self._opened, self._samplers):
+                    known.pop(message["sequence"], None)
                 return {}
             case other:
                 raise AssertionError(f"unknown message {other!r}")
@@ -74,10 +89,25 @@ class Drafts:
             draft.width = message["width"]
             steps.append(draft.steps(ids, message["num_tokens"]))
         trees = together(self._model, steps)
-        lasts_s = self._level_s * max(max(tree.depths(), default=0) for tree in trees)
-        time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
+        self._last_at_least(started_s, max(max(tree.depths(), default=0) for tree in trees))
         described = [{"ids": tree.ids, "parents": tree.parents} for tree in trees]
         return {"trees": described, "draft_s": time.perf_counter() - started_s}
+
+    def _draw(self, message: Message) -> Message:
+        started_s = time.perf_counter()
+        number = message["sequence"]
+        if number not in self._samplers:
+            self._samplers[number] = ChainSampler(self._model, *self._opened[number])
+        _, ids = self._taken(message)
+        chain = self._samplers[number].draw(ids, message["num_tokens"])
+        self._last_at_least(started_s, len(chain.ids))
+        weights = base64.b64encode(chain.whole if message["whole"] else chain.of_ids).decode()
+        draft_s = time.perf_counter() - started_s
+        return {"ids": chain.ids, "weights": weights, "draft_s": draft_s}
+
+    def _last_at_least(self, started_s: float, levels: int) -> None:
+        lasts_s = self._level_s * levels
+        time.sleep(max(0.0, started_s + lasts_s - time.perf_counter()))
 
     def _taken(self, message: Message) -> tuple[ModelDraft, list[int]]:
         """A sequence with the ids that a message brings."""

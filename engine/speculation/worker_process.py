@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import dataclasses
 import json
@@ -10,7 +11,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +45,16 @@ class Proposals:
     """What the draft says, of each sequence, and how long it took for all of them."""
 
     trees: tuple[TokenTree, ...]
+    draft_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chain that was drawn by the draft's probabilities, and how long that took."""
+
+    ids: tuple[int, ...]
+    weights: bytes = field(repr=False)
+    """Float16, as rows carry them: of the ids, [N], or whole, [N, V]."""
     draft_s: float
 
 
@@ -153,6 +164,40 @@ class DraftProcess:
         )
         trees = (TokenTree(tuple(one["ids"]), tuple(one["parents"])) for one in answer["trees"])
         return Proposals(tuple(trees), answer["draft_s"])
+
+    async def draw(
+        self, sequence: int, ids: Sequence[int], num_tokens: int, *, whole: bool
+    ) -> Drawn:
+        """Draw a chain; see `engine.speculation.sampled_chain.ChainSampler`.
+
+        Args:
+            sequence: Its number.
+            ids: All tokens committed so far, prompt included.
+            num_tokens: The most wanted.
+            whole: Tell all that each token was drawn by.
+
+        Raises:
+            WorkerFailed: The process ended.
+        """
+        wanted = {"num_tokens": num_tokens, "whole": whole}
+        answer = await self._ask({"op": "draw", **self._news_of(sequence, ids), **wanted})
+        return Drawn(tuple(answer["ids"]), base64.b64decode(answer["weights"]), answer["draft_s"])
+
+    async def draw_again(self, sequence: int, place: int, target: bytes) -> int:
+        """Draw what takes the place of a refused token of the last chain.
+
+        Args:
+            sequence: Its number.
+            place: Of the refused token.
+            target: The target's weights there, float16 [V].
+
+        Raises:
+            WorkerFailed: The process ended.
+        """
+        packed = base64.b64encode(target).decode()
+        asked = {"op": "draw_again", "sequence": sequence, "place": place, "target": packed}
+        id_: int = (await self._ask(asked))["id"]
+        return id_
 
     async def follow(self, sequence: int, ids: Sequence[int]) -> None:
         """Read what is committed, so that the first proposal need not wait for it.

@@ -18,7 +18,7 @@ from engine.core.errors import (
     NoRoute,
     PeerUnreachable,
 )
-from engine.core.generation import Speculation
+from engine.core.generation import DraftMode, Speculation
 from engine.http.server import ApiServer, serve
 from engine.localapi.running import Home
 from engine.localapi.schema import MeasureRequest
@@ -411,10 +411,10 @@ async def test_allowed_rounding_and_drafts_reach_the_engine(tokenizer, stop):
     backend = ScriptedBackend(tokenizer)
     body = {"prompt": "Hello", "stop": stop, "n": 2, "max_tokens": 3, "lossy": "rows8"}
     async with serving(backend) as (_, session):
-        asked = body | {"draft": "ngram", "draft_tokens": 5}
+        asked = body | {"draft": "model", "draft_tokens": 5, "draft_mode": "disco"}
         assert (await session.post("/v1/completions", json=asked)).status == 200
     assert backend.lossy == "rows8"
-    assert backend.speculation == Speculation("ngram", 5)
+    assert backend.speculation == Speculation("model", 5, mode=DraftMode.DISCO)
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
@@ -423,7 +423,8 @@ async def test_usage_counts_what_was_drafted_and_what_of_it_was_right(tokenizer,
     script = backend.script
 
     def with_drafts(param):
-        return [replace(event, drafted_tokens=4, accepted_tokens=1) for event in script(param)]
+        drafted = {"drafted_tokens": 4, "accepted_tokens": 1, "mode": DraftMode.DSSD}
+        return [replace(event, **drafted) for event in script(param)]
 
     backend.script = with_drafts
     body = {"prompt": "Hello", "n": 2, **HELLO}
@@ -431,3 +432,4 @@ async def test_usage_counts_what_was_drafted_and_what_of_it_was_right(tokenizer,
         usage = (await (await session.post(path, json=body)).json())["usage"]
     assert usage["drafted_tokens"] == 4 * usage["completion_tokens"]
     assert usage["accepted_tokens"] == usage["completion_tokens"]
+    assert usage["draft_rounds"] == {"dssd": usage["completion_tokens"]}
