@@ -273,20 +273,24 @@ GOOD = pruned_row((False, True, True, False), (-1, 0))
          "goes-on-from-beyond-the-draft"],
 )  # fmt: skip
 async def test_bitmap_that_makes_no_sense_is_refused_and_its_session_goes_on(
-    swarm: LocalSwarm, before: Frame | None, frame: Frame, reason: str
+    swarm: LocalSwarm,
+    before: Frame | None,
+    frame: Frame,
+    reason: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     last = swarm.stages[2].peer
-    upstream = await swarm.node(f"upstream-{np.random.default_rng().integers(1 << 40)}")
+    upstream = await swarm.node(f"upstream-{request.node.callspec.id}")
     came: asyncio.Queue[Frame] = asyncio.Queue()
     upstream.on([Kind.OPENED, Kind.TOKENS, Kind.NOTICE], lambda _, told: came.put_nowait(told))
     hops = (
         HopMessage(peer=upstream.local_peer, start=0, end=3),
         HopMessage(peer=last, start=3, end=4),
     )
-    request = OpenRequest(
+    opening = OpenRequest(
         request=1, model_id="tiny@0", hops=hops, sequences=(sequence(SESSION, draft_tokens=8),)
     )
-    upstream.send(last, message_frame(Kind.OPEN, request))
+    upstream.send(last, message_frame(Kind.OPEN, opening))
     await asyncio.wait_for(came.get(), 20)
     if before is not None:
         upstream.send(last, before)
@@ -298,8 +302,8 @@ async def test_bitmap_that_makes_no_sense_is_refused_and_its_session_goes_on(
     assert (notice.code, notice.sessions) == (DRAFT_REFUSED, (SESSION,))
     assert reason in notice.reason
     upstream.send(last, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
-    async with asyncio.timeout(20):
-        while len(swarm.stages[2].handler._servings.announced.table):
+    async with asyncio.timeout(20):  # the next one uses the same session id
+        while swarm.stages[2].handler.num_sessions:
             await asyncio.sleep(0.01)
 
 
