@@ -28,6 +28,8 @@ class UpdateView:
     check: Action
     install: Action
     restart: Action
+    open: Action
+    """Start what `command` names."""
     looks: bool | None
     """Whether the engine looks once a day; None while that is not known."""
 
@@ -37,8 +39,9 @@ def update_view(status: EngineStatus | None, looks: bool | None, tr: Tr) -> Upda
     info = None if status is None else status.update
     if status is None or info is None:
         off = Action("", visible=False)
-        return UpdateView("", "", "", "", off, off, off, None)
+        return UpdateView("", "", "", "", off, off, off, off, None)
     busy, by_hand = info.step in _BUSY, info.package == "source"
+    has_setup = info.package == "setup" and bool(info.command)
     return UpdateView(
         running=tr("This is Shoal {version}").format(version=status.version),
         text=" ".join(filter(None, (_failed(info, tr), _words(info, tr), _needed(info, tr)))),
@@ -57,6 +60,7 @@ def update_view(status: EngineStatus | None, looks: bool | None, tr: Tr) -> Upda
             tr("&Start again now"),
             visible=info.step is UpdateStep.READY and not info.command,
         ),
+        open=Action(tr("&Start the setup"), visible=has_setup),
         looks=looks,
     )
 
@@ -85,6 +89,11 @@ def _words(info: UpdateInfo, tr: Tr) -> str:
             )
         case UpdateStep.INSTALLING:
             return tr("Shoal {version} is put beside this version…").format(version=info.version)
+        case UpdateStep.READY if info.package == "setup":
+            return tr(
+                "The setup of Shoal {version} is fetched and its signature is right. Start it to go "
+                "over to the new version."
+            ).format(version=info.version)
         case UpdateStep.READY if info.command:
             return tr(
                 "Shoal {version} is fetched and its signature is right. To install it, run this in a "

@@ -188,6 +188,10 @@
         <translation>Engine starte&amp;n</translation>
     </message>
     <message>
+        <source>&amp;Start the setup</source>
+        <translation>Setup &amp;starten</translation>
+    </message>
+    <message>
         <source>&amp;Start without these rows</source>
         <translation>Ohne diese Zeilen &amp;starten</translation>
     </message>
@@ -2074,6 +2078,10 @@
     <message>
         <source>The settings fix them.</source>
         <translation>Die Einstellungen legen sie fest.</translation>
+    </message>
+    <message>
+        <source>The setup of Shoal {version} is fetched and its signature is right. Start it to go over to the new version.</source>
+        <translation>Das Setup von Shoal {version} ist geladen, und die Signatur stimmt. Starte es, um zur neuen Version zu wechseln.</translation>
     </message>
     <message>
         <source>The swarm checks several of them at a time. Answers stay the same.</source>

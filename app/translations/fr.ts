@@ -188,6 +188,10 @@
         <translation>Démarrer le mo&amp;teur</translation>
     </message>
     <message>
+        <source>&amp;Start the setup</source>
+        <translation>La&amp;ncer l’installation</translation>
+    </message>
+    <message>
         <source>&amp;Start without these rows</source>
         <translation>&amp;Démarrer sans ces lignes</translation>
     </message>
@@ -2074,6 +2078,10 @@
     <message>
         <source>The settings fix them.</source>
         <translation>Les réglages les fixent.</translation>
+    </message>
+    <message>
+        <source>The setup of Shoal {version} is fetched and its signature is right. Start it to go over to the new version.</source>
+        <translation>L’installateur de Shoal {version} est téléchargé et sa signature est juste. Lancez-le pour passer à la nouvelle version.</translation>
     </message>
     <message>
         <source>The swarm checks several of them at a time. Answers stay the same.</source>

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.presenters import Action
@@ -36,15 +36,19 @@ class UpdatePart(QWidget):
         self.copy = QPushButton(self.tr("Copy the &command"))
         self._problem = QLabel(wordWrap=True)
         self._problem_frame = framed("failure", self._problem)
-        self.check, self.install, self.restart = QPushButton(), QPushButton(), QPushButton()
-        self.install.setObjectName("primary")
-        self.restart.setObjectName("primary")
+        self.check, self.install = QPushButton(), QPushButton()
+        self.restart, self.open = QPushButton(), QPushButton()
+        for button in (self.install, self.restart, self.open):
+            button.setObjectName("primary")
         self.looks = QCheckBox(self.tr("Look for a new version once a &day"))
         stack(
             self, self._running, self._text, self.command, self._problem_frame,
-            row(self.copy, self.install, self.restart, self.check), self.looks,
+            row(self.copy, self.install, self.restart, self.open, self.check), self.looks,
         )  # fmt: skip
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command.text()))
+        self.open.clicked.connect(
+            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(self.command.text()))
+        )
         self.check.clicked.connect(self.check_wanted)
         self.install.clicked.connect(self.install_wanted)
         self.restart.clicked.connect(self.restart_wanted)
@@ -58,7 +62,7 @@ class UpdatePart(QWidget):
         self._text.setVisible(bool(view.text))
         self.command.setText(view.command)
         for widget in (self.command, self.copy):
-            widget.setVisible(bool(view.command))
+            widget.setVisible(bool(view.command) and not view.open.visible)
         self._problem.setText(view.problem)
         self._problem_frame.setAccessibleName(view.problem)
         self._problem_frame.setVisible(bool(view.problem))
@@ -66,6 +70,7 @@ class UpdatePart(QWidget):
             (self.check, view.check),
             (self.install, view.install),
             (self.restart, view.restart),
+            (self.open, view.open),
         ):
             _draw(button, action)
         self.looks.setVisible(view.looks is not None)

@@ -6,6 +6,7 @@ Standard library only; the app imports this too.
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,8 +14,8 @@ from typing import Literal
 from engine.localapi import versions
 
 Package = Literal["source", "deb", "run", "setup"]
-"""`source`: a checkout or pip, which Shoal leaves to the person; `deb`: the system's packages; `run`
-(Linux) and `setup` (Windows): a folder of one's own, where versions lie beside one another."""
+"""`source`: a checkout or pip, which Shoal leaves to the person; `deb`: the system's packages; `setup`:
+Windows, whose setup a person starts; `run`: a folder of one's own, where versions lie beside one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Installation:
     """The version that we are, while it is tried; else empty."""
     rolled_back_from: str = ""
     """The version that was tried last and did not start."""
+    distribution: str = ""
+    """Which of WSL's we are in; empty: none."""
 
     @classmethod
     def from_environment(cls) -> Installation:
@@ -38,15 +41,20 @@ class Installation:
         package = next((known for known in _PACKAGES if known in said), default)
         return cls(
             package=package,
-            root=Path(root) if root and package in ("run", "setup") else None,
+            root=Path(root) if root and package == "run" else None,
             trial=os.environ.get("SHOAL_TRIAL", ""),
             rolled_back_from=os.environ.get("SHOAL_ROLLED_BACK_FROM", ""),
+            distribution=os.environ.get("WSL_DISTRO_NAME", ""),
         )
 
-    @property
-    def switches(self) -> bool:
-        """Whether an update can be put beside this version, and switched to."""
-        return self.root is not None
+    def command(self, package: Path) -> str:
+        """What a person has to run to install a package, where Shoal may not."""
+        if self.package == "deb":
+            return f"sudo apt install {shlex.quote(str(package))}"
+        inside = str(package).replace("/", "\\")
+        return (
+            rf"\\wsl.localhost\{self.distribution}{inside}" if self.distribution else str(package)
+        )
 
     def mark_healthy(self) -> None:
         """Say that the version which is tried works.

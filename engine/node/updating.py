@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import platform
-import shlex
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,7 +26,7 @@ from engine.models.way_out import environment
 from engine.node.fetching import fetch_limits
 from engine.node.node import Node
 from engine.probes.metered import Metered
-from engine.updates.beside import ENDINGS, put_beside
+from engine.updates.beside import put_beside
 from engine.updates.channel import Channel, channel
 from engine.updates.fetch import fetch_list, fetch_package
 from engine.updates.manifest import Manifest, PackageFile, check, numbers, opened
@@ -279,20 +278,18 @@ class Updating:
         return file
 
     async def _install(self, manifest: Manifest, file: PackageFile, url: str) -> None:
-        root, package = self._installation.root, self._installation.package
-        # Windows starts no programs from within the engine's own disk.
-        folder = root / "updates" if root is not None and package == "setup" else None
-        path = (folder or self._home.updates_dir) / _file_name(manifest.version, file)
+        root = self._installation.root
+        path = self._home.updates_dir / _file_name(manifest.version, file)
         limits = await self._limits()
         await fetch_package(url, path, file, limits, self._show, self._node.line.download)
         if root is None:
-            self._say(step=UpdateStep.READY, command=f"sudo apt install {shlex.quote(str(path))}")
+            self._say(step=UpdateStep.READY, command=self._installation.command(path))
             return
         self._say(step=UpdateStep.INSTALLING)
         # Who has come this far works, and must not be taken for a leftover.
         await asyncio.to_thread(self._installation.mark_healthy)
         way_out = await asyncio.to_thread(environment, limits.proxy, limits.ca_file, path.parent)
-        await put_beside(package, path, root, manifest.version, way_out)
+        await put_beside(path, root, manifest.version, way_out)
         await asyncio.to_thread(path.unlink, missing_ok=True)
         self._say(step=UpdateStep.READY)
 
@@ -311,4 +308,6 @@ def _file_name(version: str, file: PackageFile) -> str:
     if file.kind == "deb":
         architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(file.machine, file.machine)
         return f"shoal_{version}_{architecture}.deb"
-    return f"shoal-{version}-{file.machine}{ENDINGS[file.kind]}"
+    if file.kind == "setup":
+        return f"shoal-{version}-setup.exe"
+    return f"shoal-{version}-{file.machine}.run"

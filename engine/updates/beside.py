@@ -14,31 +14,19 @@ from typing import Final
 
 from engine.core.errors import UpdateError
 from engine.localapi import versions
-from engine.localapi.installation import Package
 
 _log = logging.getLogger(__name__)
 
-ENDINGS: Final[Mapping[str, str]] = {"deb": ".deb", "run": ".run", "setup": ".exe"}
 _INSTALL_LIMIT_S: Final = 7200.0
 """It may have to download a new PyTorch."""
 _KEPT_LOG_BYTES: Final = 4096
 
 
-def installer(package: Package, file: Path, root: Path) -> list[str]:
-    """The command that puts the version in `file` into its folder below `root`, and changes nothing else."""
-    if package == "setup":
-        return [str(file), "/S", "/BESIDE"]
-    return ["sh", str(file), "--", "--beside", str(root)]
-
-
-async def put_beside(
-    package: Package, file: Path, root: Path, version: str, environment: Mapping[str, str]
-) -> None:
+async def put_beside(file: Path, root: Path, version: str, environment: Mapping[str, str]) -> None:
     """Install a package beside the version that runs, and let the next start try it.
 
     Args:
-        package: What kind of file it is.
-        file: Checked already.
+        file: A package of the kind `run`, checked already.
         root: Where versions lie, see `engine.localapi.versions`.
         version: The one in the file.
         environment: Added to ours: how its downloads reach the internet.
@@ -47,7 +35,7 @@ async def put_beside(
         UpdateError: It could not be installed; the version that runs is as before.
     """
     try:
-        output = await _run(installer(package, file, root), environment)
+        output = await _run(["sh", str(file), "--", "--beside", str(root)], environment)
         if not (versions.folder_of(root, version) / "start.json").exists():
             raise UpdateError(
                 f"The package of Shoal {version} did not install it; get it by hand.{output}"

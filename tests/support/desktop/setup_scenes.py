@@ -54,6 +54,12 @@ UPDATES = {
         command="sudo apt install /home/ada/.cache/shoal/updates/shoal_0.2.0_amd64.deb",
         **_NEW,
     ),
+    "setup": UpdateInfo(
+        step=UpdateStep.READY,
+        package="setup",
+        command=r"\\wsl.localhost\Shoal\home\shoal\.cache\shoal\updates\shoal-0.2.0-setup.exe",
+        **_NEW,
+    ),
     "failed": UpdateInfo(
         step=UpdateStep.AVAILABLE,
         package="run",

@@ -49,13 +49,18 @@ def test_version_that_is_not_tried_says_nothing(qtbot: QtBot, tmp_path: Path) ->
 def test_environment_says_how_shoal_was_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("SHOAL_VERSIONS", "SHOAL_PACKAGE", "SHOAL_TRIAL", "SHOAL_ROLLED_BACK_FROM"):
+    for name in ("SHOAL_VERSIONS", "SHOAL_PACKAGE", "SHOAL_TRIAL", "WSL_DISTRO_NAME"):
         monkeypatch.delenv(name, raising=False)
     assert Installation.from_environment() == Installation()
     monkeypatch.setenv("SHOAL_PACKAGE", "deb")
     assert Installation.from_environment().package == "deb"
-    assert not Installation.from_environment().switches
+    command = Installation.from_environment().command(tmp_path / "two words.deb")
+    assert command == f"sudo apt install '{tmp_path}/two words.deb'"
+    monkeypatch.setenv("SHOAL_PACKAGE", "setup")
+    monkeypatch.setenv("WSL_DISTRO_NAME", "Shoal")
+    found = Installation.from_environment()
+    assert found.command(Path("/home/shoal/new.exe")) == r"\\wsl.localhost\Shoal\home\shoal\new.exe"
     monkeypatch.setenv("SHOAL_PACKAGE", "sausage")
     monkeypatch.setenv("SHOAL_VERSIONS", str(tmp_path))
     found = Installation.from_environment()
-    assert (found.package, found.root, found.switches) == ("run", tmp_path, True)
+    assert (found.package, found.root) == ("run", tmp_path)
