@@ -164,7 +164,9 @@ class LivingSwarm:
             every_s=0.5,
             policy=policy,
         )
-        client = Client(links, view, self.spec, ClientConfig(reuse_prefixes=False), CLOCK)
+        # What is drafted depends on times, and tests compare all that is told of a token.
+        config = ClientConfig(reuse_prefixes=False, speculation="off")
+        client = Client(links, view, self.spec, config, CLOCK)
         node = LivingNode(peer, links, handler, directory, view, stage, balancer, client)
         self.nodes.append(node)
         return node
