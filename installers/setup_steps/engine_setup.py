@@ -123,6 +123,8 @@ def _launch(name: str, arguments: list[str]) -> int:
     """Become the app or one of the engine's commands."""
     if name == "shoal" and arguments[:1] == ["setup"]:
         return main(arguments[1:])
+    if name == "shoal" and arguments[:1] == ["start"]:  # what it does without a word, too
+        arguments = arguments[1:]
     is_tray = name == "shoal" and (not arguments or arguments[0].startswith("-"))
     invites = arguments if name == "shoal" and arguments and _is_invite(arguments[0]) else []
     is_wanted = is_tray and not _WINDOWLESS & set(arguments)

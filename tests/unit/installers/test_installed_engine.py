@@ -226,3 +226,40 @@ def test_programs_hear_an_object_a_line(
     assert capsys.readouterr().out.startswith("The engine is set up in ")
     assert engine_setup.main(["remove"]) == 0
     assert not (engine.data / "data" / "environment").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "display", "becomes"),
+    [
+        ([], ":0", ["shoal-app"]),
+        (["start"], ":0", ["shoal-app"]),
+        (["--model", "starter"], ":0", ["shoal-app", "--", "--model", "starter"]),
+        (["shoal://v1/abc"], ":0", ["shoal-app", "shoal://v1/abc"]),
+        (["--once"], ":0", ["shoal", "--once"]),
+        (["start", "--headless"], ":0", ["shoal", "--headless"]),
+        ([], "", ["shoal"]),
+        (["status", "--json"], ":0", ["shoal", "status", "--json"]),
+    ],
+)
+def test_the_command_becomes_the_window_or_one_of_the_engine(
+    words: list[str],
+    display: str,
+    becomes: list[str],
+    engine: Installed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    became: list[list[str]] = []
+
+    def execv(_program: object, arguments: list[str]) -> None:
+        became.append([Path(arguments[0]).name, *arguments[1:]])
+        raise SystemExit(0)
+
+    engine.prepare(CPU)
+    monkeypatch.setattr(engine_setup, "program_folder", lambda: engine.parts.folder.parent)
+    monkeypatch.setattr(engine_setup, "data_folder", lambda *_: engine.data)
+    monkeypatch.setattr("os.execv", execv)
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    with pytest.raises(SystemExit):
+        engine_setup.main(["launch", "shoal", *words])
+    assert became == [becomes]
