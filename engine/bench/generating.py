@@ -71,7 +71,7 @@ class GenerationWatch:
         recoveries.seconds.clear()
         resent_ids, replaced = recoveries.resent_ids, recoveries.stages_replaced
         drafter = self._client.drafter
-        if question.speculation.draft == "auto" and drafter is not None:
+        if question.speculation.draft in ("model", "auto") and drafter is not None:
             await drafter.ready()  # its start is a matter of the first minute, and not measured
         drafting = drafting_for(question.speculation, drafter)
         if drafting is not None and not question.prunes:
