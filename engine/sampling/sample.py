@@ -133,7 +133,11 @@ def _follow(logits: Tensor, greedy_ids: Sequence[int], request: SampleRequest) -
 
 
 def _judge(logits: Tensor, request: SampleRequest) -> Picked:
-    """Go along a drafted chain while its tokens stay, by probabilities."""
+    """Go along a drafted chain while its tokens stay, by probabilities.
+
+    A stage that turns out to have no replica for a refused token judges all of the chain again as in
+    DSSD, by p rounded to two bytes, which is within 2^-10 of p.
+    """
     params = replace(request.params, logprobs=None)
     draws = Draws(params.seed, params.choice)
     drafted: list[int] = request.drafted.tolist()

@@ -70,7 +70,7 @@ def check_row(
     own = ids[: row.committed]
     if len(own) and (int(own.min()) < 0 or int(own.max()) >= order.spec.vocab_size):
         raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
-    if row.parents or row.kept:
+    if row.parents or row.kept or row.mode is not DraftMode.SHARED:
         try:
             _check_draft(session, row, ids[row.committed :], order, waiting_tokens)
         except RemoteProtocolError as error:
@@ -101,6 +101,8 @@ def _check_draft(
         raise RemoteProtocolError(
             f"A draft had {len(row.kept)} tokens, but at most {session.draft_tokens} are taken."
         )
+    if row.mode is not DraftMode.SHARED and not row.parents:
+        raise RemoteProtocolError("A row without a draft says how its draft is to be verified.")
     if not row.parents:
         return
     tree = TokenTree(tuple(ids.tolist()), row.parents)
@@ -112,10 +114,11 @@ def _check_draft(
     if row.is_prefill or (waiting_tokens and not row.goes_on):
         raise RemoteProtocolError("A draft came before the tokens that it follows were computed.")
     if row.mode is not DraftMode.SHARED:
-        _check_probabilities(row, tree.ids, order.spec.vocab_size)
+        _check_probabilities(row, tree.ids, order.spec.vocab_size, is_last=session.is_last)
 
 
-def _check_probabilities(row: Row, ids: Sequence[int], vocab_size: int) -> None:
+def _check_probabilities(row: Row, ids: Sequence[int], vocab_size: int, *, is_last: bool) -> None:
+    """Only the last stage, which alone uses them, looks at what they are."""
     if row.goes_on or not is_chain(row.parents) or RowFlags.OPEN not in row.flags:
         raise RemoteProtocolError(
             "Drafts are verified by probabilities only if they are chains of their own and their "
@@ -129,6 +132,8 @@ def _check_probabilities(row: Row, ids: Sequence[int], vocab_size: int) -> None:
         )
     if len(row.weights) != len(ids) * WEIGHT_BYTES * (vocab_size if is_whole else 1):
         raise RemoteProtocolError("A draft's probabilities are not as many as its tokens need.")
+    if not is_last:
+        return
     weights = read_weights(row.weights)
     drafted = weights
     if is_whole:

@@ -8,7 +8,7 @@ all of those are void, which the next row's position alone tells every stage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,8 @@ class PassingDraft:
     def computed(self, hidden: bytes | memoryview = b"") -> None:
         """Take in the outputs of its row, `[row.count, width]`."""
         self.is_computed = True
+        if hidden:  # sent on with its probabilities, which nobody here needs
+            self.row = replace(self.row, weights=b"")
         self.hidden = bytes(hidden[len(hidden) // self.row.count * self.row.committed :])
 
     def accepted(self, path: tuple[int, ...] | None = None) -> Kept:

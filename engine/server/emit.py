@@ -48,6 +48,7 @@ def hidden_frames(
     token_bytes = len(hidden) // sum(work.row.count for work in batch)
     short: dict[tuple[PeerId, Codec], list[tuple[Work, memoryview]]] = defaultdict(list)
     long: list[tuple[tuple[PeerId, Codec], Work, memoryview]] = []
+    heavy: list[tuple[tuple[PeerId, Codec], Work, memoryview]] = []
     at = 0
     for index, work in enumerate(batch):
         size = work.row.count * token_bytes
@@ -77,10 +78,14 @@ def hidden_frames(
         way = (session.next_peer, session.lossy)
         if work.is_prefill:
             long.append((way, work, part))
+        elif work.row.mode is DraftMode.DSD:  # its probabilities would hold up the others' rows
+            heavy.append((way, work, part))
         else:
             short[way].append((work, part))
     for (peer, codec), rows in short.items():
         yield peer, _hidden_frame(rows, order, codec)
+    for (peer, codec), work, part in heavy:
+        yield peer, _hidden_frame([(work, part)], order, codec)
     for (peer, codec), work, part in long:
         for piece, start in _pieces(work, max(1, _BULK_FRAME_BYTES // token_bytes)):
             some = part[start * token_bytes : (start + piece.row.count) * token_bytes]

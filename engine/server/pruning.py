@@ -49,7 +49,7 @@ class _Rounds:
     def next(self, now_s: float, end: int, *, drafted: bool) -> None:
         """A row has come: the round before it is over."""
         took_s = now_s - self.begun_s
-        if self.drafted and end > self.end and took_s < _SLOWEST_S:
+        if self.drafted and end > self.end and 0 < took_s < _SLOWEST_S:
             accepted, share = (
                 end - self.end - 1,
                 1.0 if self.level is None else self.level.remaining,

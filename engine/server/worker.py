@@ -65,6 +65,10 @@ class Worker:
                 self._fail(message, error.code, str(error))
             except (torch.OutOfMemoryError, MemoryError):
                 self._fail(message, "cache_full", _NO_MEMORY.get(message["op"], _NO_MEMORY["open"]))
+            except (ValueError, IndexError, TypeError) as error:
+                # What somebody asked for, and no check has caught: the other sessions live on.
+                text = f"The stage could not compute what was asked of it ({type(error).__name__})."
+                self._fail(message, "model_error", text)
             except RuntimeError as error:  # torch reports device faults this way
                 self._fail(message, "worker_failed", f"The stage could not compute: {error}")
 

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 
 from engine.core.errors import FrameCorrupt, PeerSilent, PeerUnreachable
+from engine.core.generation import DraftMode
 from engine.core.ids import SessionId
 from engine.protocol.frames import (
     GREETING_PROTOCOL,
@@ -113,7 +114,8 @@ class Channel:
         elif frame.kind is Kind.FILLER:
             self._filler.append(frame)
         elif (
-            frame.kind is Kind.STEP and any(row.is_prefill for row in frame.rows)
+            frame.kind is Kind.STEP
+            and any(row.is_prefill or row.mode is DraftMode.DSD for row in frame.rows)
         ) or sessions & self._bulk_sessions.keys():
             self._bulk.append(frame)
             self._bulk_sessions.update(sessions)

@@ -94,6 +94,10 @@ def test_nothing_is_pruned_before_a_sequence_has_shown_how_it_goes() -> None:
     assert after_rounds(pruning(0.02), committed=2, round_s=0.5, number=1) == [0.0]
 
 
+def test_rows_that_came_together_are_no_rounds() -> None:
+    assert after_rounds(pruning(0.02), committed=2, round_s=0.0) == [0.0]
+
+
 def test_what_a_client_asks_for_is_done_at_once_if_it_can_be() -> None:
     assert pruning(0.0, Known(prune_threshold=0.3)).thresholds([work(5)]) == [0.3]
     assert after_rounds(pruning(0.02, Known(prune_threshold=0.0)), 2, 0.5) == [0.0]
