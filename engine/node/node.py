@@ -97,6 +97,8 @@ class Node:
         self._leases = Leases(self.quit, is_leased=leased)
         self._guest: asyncio.Task[None] | None = None
         self._tokens_used = 0
+        self._generations: set[object] = set()
+        """One for each request of our own that runs."""
         self.api_url = ""
         self.notices: Callable[[], tuple[str, ...]] = tuple
         """What the person should know besides."""
@@ -138,7 +140,13 @@ class Node:
 
     async def restart(self) -> None:
         """End to be started anew, after running requests have ended or gone elsewhere."""
-        await self._resting.drain("Shoal is starting again.")
+        # Not those that begin from now on, else a batch would never let us end.
+        begun = set(self._generations)
+        await self._resting.drain(
+            "Shoal is starting again.",
+            lambda: not begun.isdisjoint(self._generations),
+            self.config.stage.drain_limit_s,
+        )
         self.restarts = True
         self.quit()
 
@@ -349,7 +357,12 @@ class Node:
         if serving.client.route() is None and (reason := self._resting.reason):
             raise EnginePaused(f"{reason} No other node serves the whole model.")
         generation = serving.client.generate(prompts, params, prefixes, lossy, speculation)
-        async with contextlib.aclosing(generation) as events:
-            async for event in events:
-                self._tokens_used += 1
-                yield event
+        running = object()
+        self._generations.add(running)
+        try:
+            async with contextlib.aclosing(generation) as events:
+                async for event in events:
+                    self._tokens_used += 1
+                    yield event
+        finally:
+            self._generations.discard(running)

@@ -162,18 +162,33 @@ class Resting:
         if decision != before:
             self._on_change()
 
-    async def drain(self, reason: str) -> None:
-        """Let running requests end or go elsewhere, within the drain limit; the engine ends after it."""
-        async with self._changing:
-            self._ends = True
-            await self._parts.rest()
-            stage = self._parts.stage()
-            if stage is not None and stage.phase is Phase.ONLINE:
-                await stage.pause(reason, finish_first=True)
-        while True:
-            if not self._drains():
-                return
-            await asyncio.sleep(_DRAINED_CHECK_S)
+    async def drain(self, reason: str, answers: Callable[[], bool], limit_s: float) -> None:
+        """Let running requests end or go elsewhere; the engine ends after it.
+
+        Args:
+            reason: What those hear who still ask our stage.
+            answers: Whether requests of our own still run, perhaps over other people's stages.
+            limit_s: How long those may take; the stage has the same limit by itself.
+        """
+        ends_s = self._clock.monotonic_s() + limit_s
+        try:
+            async with self._changing:
+                self._ends = True
+                await self._parts.rest()
+                stage = self._parts.stage()
+                if stage is not None and stage.phase is Phase.ONLINE:
+                    await stage.pause(reason, finish_first=True)
+            while True:
+                waits = answers() and self._clock.monotonic_s() < ends_s
+                if not waits and not self._drains():
+                    return
+                await asyncio.sleep(_DRAINED_CHECK_S)
+        except Exception:  # then the engine does not end, and serves on
+            self._ends = False
+            async with self._changing:
+                if self.now() is None:
+                    await self._run_stage()
+            raise
 
     async def begin_again(self) -> None:
         """End the worker and start another one, if one runs now."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from engine.core.clock import SystemClock
+from engine.core.errors import EngineError
 from engine.localapi.running import Home
 from engine.localapi.schema import PauseRequest
 from engine.node import pauses
 from engine.node import resting as resting_module
 from engine.node.resting import Parts, Resting
+from engine.node.stage_runner import Phase
 
 
 async def nothing() -> None:
@@ -75,4 +79,40 @@ async def test_pause_ends_though_that_cannot_be_kept(tmp_path):
     await resting.resume()
     assert resting.reason == ""
     assert resting.notices[0].startswith("The end of the pause cannot be kept in ")
+    resting.close()
+
+
+async def test_the_engine_ends_only_after_answers_of_its_own_but_within_the_limit(tmp_path):
+    resting = Resting(Home.under(tmp_path), SystemClock(), PARTS, lambda: None)
+    running = [True]
+    ending = asyncio.create_task(resting.drain("Ends.", lambda: bool(running), 60.0))
+    await asyncio.sleep(0.3)
+    assert not ending.done()
+    running.clear()
+    await asyncio.wait_for(ending, 10)
+    await asyncio.wait_for(resting.drain("Ends.", lambda: True, 0.1), 10)
+
+
+class Stage:
+    """One that is still loading."""
+
+    phase = Phase.LOADING
+    resumed = 0
+
+    async def resume(self) -> None:
+        self.resumed += 1
+
+
+async def test_an_end_that_fails_lets_the_stage_begin_again(tmp_path):
+    stage = Stage()
+
+    async def refuse() -> None:
+        raise EngineError("The swarm does not answer.")
+
+    parts = Parts(lambda: stage, refuse, nothing, nothing)
+    resting = Resting(Home.under(tmp_path), SystemClock(), parts, lambda: None)
+    with pytest.raises(EngineError):
+        await resting.drain("Ends.", lambda: False, 1.0)
+    await resting.resume()
+    assert stage.resumed == 2
     resting.close()
