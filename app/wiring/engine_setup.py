@@ -65,7 +65,7 @@ class EngineSetupWiring(QObject):
             self.given_up.emit()
         elif word == "check":
             self._show(offered(self._state, self._said))
-        elif word == "remove":
+        elif word == "remove" and well:
             self._look_again()
         else:
             self._show(ended(self._state, well=well))

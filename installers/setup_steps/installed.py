@@ -220,11 +220,19 @@ class Installed:
         self._try_out()
         for folder in (self.cache, self.path / "tmp"):
             shutil.rmtree(folder, ignore_errors=True)
-        kind = {"fingerprint": self.parts.fingerprint(), "torch": torch_build.kind}
-        write_json(self.path / "setup.json", {**kind})
+        made_from: dict[str, object] = {
+            "fingerprint": self.parts.fingerprint(),
+            "torch": torch_build.kind,
+            "python": _version_of(self.python),
+        }
+        write_json(self.path / "setup.json", made_from)
 
     def _create(self) -> dict[str, object]:
         """Make it; returns what is known of the packages that are in it from the start."""
+        # Of a setup that was cut off, or of another Python, which would not find these packages.
+        for folder in (self.bin, self.path / "lib"):
+            if folder.exists():
+                shutil.rmtree(folder)
         self._uv(
             "make an environment for the engine",
             # What lies beside it (downloads, the log) stays.
@@ -232,11 +240,6 @@ class Installed:
             str(self.path),
         )
         site_packages = next((self.path / "lib").glob("python3*/site-packages"))
-        for entry in site_packages.iterdir():  # of a setup that was cut off
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            elif not entry.name.startswith("_virtualenv"):
-                entry.unlink()
         return self._inherit(site_packages)
 
     def _inherit(self, site_packages: Path) -> dict[str, object]:
@@ -296,7 +299,10 @@ class Installed:
             )
 
     def _done(self) -> dict[str, object]:
-        return read_json(self.path / "setup.json") if self.python.exists() else {}
+        """What it was made from; empty when it must be made."""
+        # After an upgrade of the system the link leads to a Python that finds none of the packages.
+        done = read_json(self.path / "setup.json")
+        return done if done and done.get("python") == _version_of(self.python) else {}
 
     def _made_bytes(self) -> int:
         """What an earlier try has left, which counts towards what is needed."""
@@ -329,6 +335,18 @@ class Installed:
 
     def _pip(self, purpose: str, *arguments: str) -> None:
         pip_runs.run_pip(self.python, arguments, purpose=purpose, log=self.log, report=self.report)
+
+
+def _version_of(python: Path) -> str:
+    """Such as `3.11`; empty when the interpreter is not there or does not start."""
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        asked = subprocess.run(
+            [python, "-I", "-c", ask], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return asked.stdout.strip() if asked.returncode == 0 else ""
 
 
 def _system_python() -> str:

@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from installers.setup_steps.report import Report, SetupFailed
@@ -78,23 +78,33 @@ def run_pip(
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
     with process:
         assert process.stdout is not None
-        current = ""
-        for line in process.stdout:
-            if match := _PROGRESS.match(line):
-                done, total = int(match[1]), int(match[2])
-                if total:
-                    report.progress(f"  {current}: {100 * done // total} %", done / total)
-                continue
-            lines.append(line)
-            if match := _DOWNLOADING.match(line):
-                current = f"downloading {match[1]}, {match[2]}"
-                report.progress(f"  {current}")
-            elif line.startswith("Installing collected packages"):
-                report.progress("  unpacking")
+        try:
+            _follow(process.stdout, lines, report)
+        except BaseException:  # a person's Ctrl-C, or whoever listened has gone: leave nothing
+            process.terminate()
+            process.wait()
+            raise
     if process.returncode:
         # What pip's own children said is in the log alone.
         details = log.read_bytes()[log_begin:].decode(errors="replace") if log.exists() else ""
         raise SetupFailed(explain("".join(lines) + details, purpose=purpose, log=log))
+
+
+def _follow(output: Iterable[str], lines: deque[str], report: Report) -> None:
+    """Show how far pip is, and keep in `lines` what else it says."""
+    current = ""
+    for line in output:
+        if match := _PROGRESS.match(line):
+            done, total = int(match[1]), int(match[2])
+            if total:
+                report.progress(f"  {current}: {100 * done // total} %", done / total)
+            continue
+        lines.append(line)
+        if match := _DOWNLOADING.match(line):
+            current = f"downloading {match[1]}, {match[2]}"
+            report.progress(f"  {current}")
+        elif line.startswith("Installing collected packages"):
+            report.progress("  unpacking")
 
 
 def explain(output: str, *, purpose: str, log: Path) -> str:

@@ -125,12 +125,17 @@ def own_variables(environment: Mapping[str, str], cache: Path) -> dict[str, str]
 
     Args:
         environment: The process's.
-        cache: Where uv keeps what it has downloaded.
+        cache: Where uv keeps what it has downloaded; a Python that it must fetch lies beside that, so
+            that it goes with everything else.
     """
     variables = dict(environment)
     for name in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "CONDA_PREFIX"):
         variables.pop(name, None)
-    variables |= {"UV_CACHE_DIR": str(cache), "UV_NO_PROGRESS": "0"}
+    variables |= {
+        "UV_CACHE_DIR": str(cache),
+        "UV_PYTHON_INSTALL_DIR": str(cache.parent / "python"),
+        "UV_NO_PROGRESS": "0",
+    }
     variables.setdefault("UV_HTTP_RETRIES", "10")
     variables.setdefault("UV_HTTP_TIMEOUT", "60")
     # Every file is checked against the list, so it does not matter which index has it.

@@ -32,7 +32,8 @@ if sys.argv[1] == "check":
     print(json.dumps(known["offer"] | {"ready": ready}), flush=True)
     sys.exit(0)
 if sys.argv[1] == "remove":
-    sys.exit(0)
+    print(json.dumps({"problem": known["stays"]}) if known["stays"] else "", flush=True)
+    sys.exit(1 if known["stays"] else 0)
 for line in known["lines"]:
     print(line if isinstance(line, str) else json.dumps(line), flush=True)
 while known["waits"]:
@@ -61,7 +62,7 @@ class Person:
         self.wiring.ready.connect(lambda: self.ready.append(True))
 
     def prepare(self, **known: object) -> None:
-        every = {"offer": OFFER, "lines": [], "waits": False, "fails": 0} | known
+        every = {"offer": OFFER, "lines": [], "waits": False, "fails": 0, "stays": ""} | known
         (self.folder / "known.json").write_text(json.dumps(every))
 
     @property
@@ -131,17 +132,20 @@ def test_progress_is_shown_and_can_be_interrupted(person: Person) -> None:
 
 
 def test_a_failure_is_told_and_can_be_tried_again_or_cleaned_up(person: Person) -> None:
-    person.prepare(lines=[{"problem": "The disk is full; free some space."}], fails=1)
+    full = {"problem": "The disk is full; free some space."}
+    person.prepare(lines=[full], fails=1, stays="The folder cannot be removed.")
     person.wiring.start()
     person.reads("about 400 MB")
     person.click("Download and set up")
     person.reads("The disk is full; free some space.")
     person.click("Remove what was downloaded")
-    person.reads("One more thing: the engine")
+    person.reads("The folder cannot be removed.")
     person.prepare()
+    person.click("Remove what was downloaded")
+    person.reads("One more thing: the engine")
     person.click("Download and set up")
     person.until(lambda: person.ready)
-    assert person.asked() == ["check", "install", "remove", "check", "install"]
+    assert person.asked() == ["check", "install", "remove", "remove", "check", "install"]
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_begins_and_looked_at_again(

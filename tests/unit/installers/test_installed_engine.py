@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from installers.setup_steps import engine_setup, installed, uv_runs
+from installers.setup_steps import engine_setup, installed, pip_runs, uv_runs
 from installers.setup_steps.frozen import restore_variables
 from installers.setup_steps.installed import Installed, Parts
 from installers.setup_steps.report import Report, SetupFailed
@@ -35,7 +36,8 @@ if words[0] == "venv":
     (environment / "bin").mkdir(parents=True, exist_ok=True)
     (environment / "lib" / "python3.11" / "site-packages").mkdir(parents=True, exist_ok=True)
     python = environment / "bin" / "python"
-    python.write_text("#!/bin/sh\\nif [ \\"$3\\" = pip ] && [ \\"$4\\" = config ]; then echo global.index-url=x; fi\\n")
+    python.write_text("#!/bin/sh\\nif [ \\"$3\\" = pip ] && [ \\"$4\\" = config ]; then echo global.index-url=x; fi\\n"
+        "if [ \\"$2\\" = -c ]; then echo 3.11; fi\\n")
     python.chmod(0o755)
 else:
     print("Downloading torch (190.0MiB)")
@@ -88,6 +90,18 @@ def test_a_new_version_is_put_into_the_environment_that_is_there(engine: Install
     engine.prepare(CPU)
     assert engine.is_ready()
     assert asked(engine.parts)[3:] == ["pip install", "pip install"]
+
+
+def test_the_environment_is_made_anew_when_the_system_has_another_python(engine: Installed) -> None:
+    engine.prepare(CPU)
+    old = engine.path / "lib/python3.11/site-packages/package_of_the_old_one"
+    old.mkdir()
+    engine.python.write_text("#!/bin/sh\necho 3.13\n")
+    assert not engine.is_ready()
+    engine.prepare(CPU)
+    assert engine.is_ready()
+    assert asked(engine.parts)[3:] == ["venv --quiet", "pip install", "pip install"]
+    assert not old.exists()
 
 
 def test_what_was_cut_off_is_made_anew_from_what_was_downloaded(engine: Installed) -> None:
@@ -190,14 +204,38 @@ def test_index_proxy_and_certificates_that_pip_knows_hold_for_uv(tmp_path: Path)
         "find-links = /wheels\n  /more\n"
     )
     told = {"HOME": str(tmp_path), "HTTPS_PROXY": "http://proxy:3128", "VIRTUAL_ENV": "/venv"}
-    variables = uv_runs.own_variables(told, tmp_path)
+    variables = uv_runs.own_variables(told, tmp_path / "downloads")
     assert variables["UV_DEFAULT_INDEX"] == "https://company.example/simple"
     assert variables["SSL_CERT_FILE"] == "/company.pem"
     assert variables["UV_FIND_LINKS"] == "/wheels,/more"
     assert variables["HTTPS_PROXY"] == "http://proxy:3128"
     assert "VIRTUAL_ENV" not in variables
+    assert Path(variables["UV_PYTHON_INSTALL_DIR"]).parent == tmp_path
     own = {"UV_DEFAULT_INDEX": "https://own.example", "PIP_INDEX_URL": "https://other.example"}
     assert uv_runs.own_variables(told | own, tmp_path)["UV_DEFAULT_INDEX"] == "https://own.example"
+
+
+def test_pip_ends_with_whoever_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip = tmp_path / "python"
+    pip.write_text(
+        f"#!{sys.executable}\nimport os, pathlib, time\n"
+        f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n"
+        "print('Installing collected packages: torch', flush=True)\ntime.sleep(600)\n"
+    )
+    pip.chmod(0o755)
+
+    class Interrupted(Report):
+        def progress(self, text: str, share: float | None = None) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pip_runs.run_pip(
+            pip, ["install"], purpose="install", log=tmp_path / "log", report=Interrupted()
+        )
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_programs_that_a_frozen_one_starts_get_the_systems_libraries() -> None:
