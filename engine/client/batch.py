@@ -12,7 +12,12 @@ from engine.client.drafting import Drafting, shallow
 from engine.client.steering import Steering
 from engine.client.stopwatch import Stopwatch
 from engine.core.clock import Clock
-from engine.core.errors import EngineError, LocalProtocolError, RemoteProtocolError
+from engine.core.errors import (
+    EngineError,
+    LocalProtocolError,
+    PeerUnreachable,
+    RemoteProtocolError,
+)
 from engine.core.generation import DraftMode, FinishReason, Lossy, TokenEvent
 from engine.core.ids import SessionId, new_session_id
 from engine.core.sampling_params import SamplingParams
@@ -51,8 +56,6 @@ class Sequence:
     """See `SequenceMessage`."""
     draft_sha256: str = ""
     """The draft that its chains are drawn from, where the last stage may need to know."""
-    weights: bytes = b""
-    """What the chain that will be sent next was drawn by."""
     option: Option = PLAIN
     """How that was made which is on its way: what the next answer tells of …"""
     tree: TokenTree = EMPTY
@@ -95,18 +98,22 @@ class Sequence:
         """What follows its ids if all that is on its way is right."""
         return [*self.tree.ids[self.known :], *itertools.chain(*self.behind)]
 
-    def next_row(self, attempt: int, tree: TokenTree) -> tuple[Row, list[int]]:
+    def next_row(
+        self, attempt: int, tree: TokenTree, weights: bytes = b""
+    ) -> tuple[Row, list[int]]:
         """The newest token and what may follow it, as a row and its ids.
 
         Args:
             attempt: The present one.
             tree: What has been proposed.
+            weights: What that was drawn by, if it was; see `Row.weights`.
         """
         accepted, self.accepted = self.accepted, 0
         self.tree = shallow(tree, self.draft_depth)
         ids = [self.ids[-1], *self.tree.ids]
         position = len(self.ids) - 1
-        weights, self.weights = self.weights, b""
+        if not len(self.tree):
+            weights = b""
         mode = self.option.mode if weights else DraftMode.SHARED
         row = Row(
             self.session,
@@ -148,7 +155,7 @@ class Sequence:
 
     def ground(self) -> None:
         """Forget all that is on its way."""
-        self.tree, self.known, self.accepted, self.weights = EMPTY, 0, 0, b""
+        self.tree, self.known, self.accepted = EMPTY, 0, 0
         self.behind.clear()
 
 
@@ -241,10 +248,12 @@ class Batch:
         tree = sequence.tree
         if row.accepted > len(tree):
             raise RemoteProtocolError("The peer accepted more of a draft than there was.")
-        if row.kept and (
-            len(row.kept) != len(tree) or (row.accepted and not row.kept[row.accepted - 1])
-        ):
-            raise RemoteProtocolError("The peer left tokens out of another draft than there was.")
+        kept = row.kept if len(tree) else ()  # of nothing nothing was left out, whatever is said
+        if kept and (len(kept) != len(tree) or (row.accepted and not kept[row.accepted - 1])):
+            # Any stage between the first and the last can have made this up.
+            self.stop_drafting()
+            self.fail(PeerUnreachable("Stages left tokens out of another draft than there was."))
+            return False
         # What a chunk begins with that goes on has come as the token after the one before it.
         path = tree.path_to(row.accepted - 1)[sequence.known :]
         if row.accepted < sequence.known or row.position != len(sequence.ids) + len(path):
@@ -280,7 +289,7 @@ class Batch:
         reused_tokens = sequence.reused_tokens if is_first else 0
         last = logprobs[-1] if logprobs else None
         now = None if self.steering is None else self.steering.now
-        accepted, pruned = len(path), row.kept.count(False)
+        accepted, pruned = len(path), kept.count(False)
         event = TokenEvent(
             token, last, finish, reused_tokens, drafted, accepted, now, pruned, row.mode
         )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import logging
 from collections.abc import Coroutine
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
@@ -19,7 +21,7 @@ from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import shallow
-from engine.core.errors import EngineError, PeerUnreachable, RemoteProtocolError
+from engine.core.errors import EngineError, PeerUnreachable, RemoteProtocolError, WorkerFailed
 from engine.core.generation import DraftMode
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Route
@@ -31,8 +33,11 @@ from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.tree import EMPTY, TokenTree
 from engine.swarm.links import Links
 
-_Made: TypeAlias = tuple[Sequence, Option, TokenTree | None]
-"""A row to be: how its round is made, and what is proposed; None: only what goes on from that."""
+logger = logging.getLogger(__name__)
+
+_Made: TypeAlias = tuple[Sequence, Option, TokenTree | None, bytes]
+"""A row to be: how its round is made, what is proposed (None: only what goes on from that), and what
+that was drawn by."""
 
 
 class Leading:
@@ -61,11 +66,11 @@ class Leading:
         asked = PLAIN
         for sequence in sequences:
             if len(sequence.tree):  # the next answer is on its way
-                made.append((sequence, sequence.option, None))
+                made.append((sequence, sequence.option, None, b""))
                 continue
             option, tree = self._at_once(sequence)
             asked = option if option.source is Source.MODEL else asked
-            made.append((sequence, option, tree))
+            made.append((sequence, option, tree, b""))
         if asked.is_plain:
             self._send(route.first, made)
         else:
@@ -81,7 +86,8 @@ class Leading:
             return  # of a round that is over
         tree, mode, weights = sequence.tree, sequence.option.mode, read_weights(row.weights)
         if (
-            mode not in (DraftMode.DSSD, DraftMode.DISCO)
+            row.kept
+            or mode not in (DraftMode.DSSD, DraftMode.DISCO)
             or not sequence.sampling.temperature
             or row.accepted >= len(tree)
             or len(weights) != vocab_size
@@ -143,20 +149,27 @@ class Leading:
     async def _send_drafted(self, first: PeerId, made: SequenceOf[_Made], option: Option) -> None:
         """Wait for what the model proposes for those that are to have its option, and send all."""
         batch, attempt = self._batch, self._batch.attempt
-        sequences = [sequence for sequence, own, _ in made if own == option]
-        trees: dict[SessionId, TokenTree] = {}
+        sequences = [sequence for sequence, own, *_ in made if own == option]
+        proposed: dict[SessionId, tuple[TokenTree, bytes]] = {}
         try:
             if self._drafter is not None:
-                trees = await self._proposed(self._drafter, sequences, option)
+                proposed = await self._proposed(self._drafter, sequences, option)
         except EngineError:  # the drafter has told it; the answer goes on without
             for sequence in sequences:
                 sequence.leads = False
         if batch.attempt == attempt and not batch.has_failed:
-            self._send(first, [(s, own, trees.get(s.session, tree)) for s, own, tree in made])
+            self._send(
+                first,
+                [
+                    (sequence, own, *proposed.get(sequence.session, (tree, weights)))
+                    for sequence, own, tree, weights in made
+                ],
+            )
 
     async def _proposed(
         self, drafter: Drafter, sequences: SequenceOf[Sequence], option: Option
-    ) -> dict[SessionId, TokenTree]:
+    ) -> dict[SessionId, tuple[TokenTree, bytes]]:
+        """Of each sequence what the model proposes, and what that was drawn by."""
         # Without chance all modes are the same.
         drawn = [
             sequence
@@ -165,19 +178,18 @@ class Leading:
         ]
         drawn_sessions = {sequence.session for sequence in drawn}
         picked = [s for s in sequences if s.session not in drawn_sessions]
-        trees: dict[SessionId, TokenTree] = {}
+        proposed: dict[SessionId, tuple[TokenTree, bytes]] = {}
         if picked:
             wanted = [Wanted(sequence, sequence.ids) for sequence in picked]
             found = await drafter.propose(wanted, option.num_tokens, option.width)
-            trees |= {s.session: tree for s, tree in zip(picked, found, strict=True)}
+            proposed |= {s.session: (tree, b"") for s, tree in zip(picked, found, strict=True)}
         if drawn:
             wanted = [Wanted(sequence, sequence.ids) for sequence in drawn]
             most = [min(option.num_tokens, sequence.draft_depth) for sequence in drawn]
             chains = await drafter.draw(wanted, most, whole=option.mode is DraftMode.DSD)
             for sequence, chain in zip(drawn, chains, strict=True):
-                trees[sequence.session] = TokenTree.chain(chain.ids)
-                sequence.weights = chain.weights
-        return trees
+                proposed[sequence.session] = TokenTree.chain(chain.ids), chain.weights
+        return proposed
 
     async def _draw_again(self, route: Route, sequence: Sequence, row: Row) -> None:
         batch = self._batch
@@ -203,8 +215,8 @@ class Leading:
         rows: list[Row] = []
         ids: list[int] = []
         # A round of nothing closes the ring.
-        leads = any(tree is None or (len(tree) and s.draft_depth > 0) for s, _, tree in made)
-        for sequence, option, tree in made:
+        leads = any(tree is None or (len(tree) and s.draft_depth > 0) for s, _, tree, _ in made)
+        for sequence, option, tree, weights in made:
             if tree is None:
                 if steering is not None:
                     steering.begins(sequence, option, len(sequence.tree))
@@ -215,7 +227,7 @@ class Leading:
                 sequence.leads = leads
                 steering.begins(sequence, replace(option, ahead=1), len(tree))
             sequence.option = option
-            row, tokens = sequence.next_row(batch.attempt, tree)
+            row, tokens = sequence.next_row(batch.attempt, tree, weights)
             rows.append(row)
             ids += tokens
             self._send_ahead(sequence, rows, ids)
@@ -254,4 +266,17 @@ class Leading:
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="drafting")
         self._drafting.add(task)
-        task.add_done_callback(self._drafting.discard)
+        task.add_done_callback(functools.partial(self._ended, self._batch.attempt))
+
+    def _ended(self, attempt: int, task: asyncio.Task[None]) -> None:
+        """Go on without drafts after one that went wrong in a way nobody thought of."""
+        self._drafting.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            return
+        logger.error("drafting went wrong", exc_info=error)
+        if self._batch.attempt == attempt:
+            self._batch.stop_drafting()
+            self._batch.fail(
+                WorkerFailed("Drafting went wrong, as the log tells; the answer goes on without.")
+            )

@@ -120,3 +120,24 @@ def test_new_attempt_forgets_what_was_on_its_way() -> None:
     assert sequence.assumed == []
     news.receive(Row(sequence.session, 6, 1, 1, OPEN), 10)
     assert sequence.ids == [1, 2, 3, 7, 8, 9, 10]
+
+
+def test_bitmap_on_a_row_without_a_draft_says_nothing() -> None:
+    news, sequence = batch()
+    news.receive(Row(sequence.session, 3, 1, kept=(False, False)), 7)
+    assert sequence.ids == [1, 2, 3, 7]
+    assert news.news.get_nowait()[1].pruned_tokens == 0
+
+
+def test_bitmap_of_another_draft_ends_drafting_and_blames_nobody() -> None:
+    for accepted, kept in [(0, (False,)), (1, (False, True)), (0, (True,) * 3)]:
+        news, sequence = batch()
+        sequence.leads = True
+        sequence.next_row(0, TokenTree.chain([7, 8]))
+        row = Row(sequence.session, 3 + accepted, 1, 0, OPEN, accepted=accepted, kept=kept)
+        assert not news.receive(row, 9)
+        assert sequence.ids == [1, 2, 3]
+        failure = news.news.get_nowait()
+        assert isinstance(failure, Failure)
+        assert failure.error.retryable
+        assert not sequence.leads
