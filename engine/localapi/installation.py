@@ -28,7 +28,7 @@ class Installation:
     trial: str = ""
     """The version that we are, while it is tried; else empty."""
     rolled_back_from: str = ""
-    """The version that was tried last and did not start."""
+    """The version that was tried last and did not start, until this one has said that it works."""
     distribution: str = ""
     """Which of WSL's we are in; empty: none."""
 
@@ -39,11 +39,15 @@ class Installation:
         root = os.environ.get("SHOAL_VERSIONS")
         default: Package = "run" if root else "source"
         package = next((known for known in _PACKAGES if known in said), default)
+        # What we were started with may be over by now, as for an app's second engine.
+        failed = os.environ.get("SHOAL_ROLLED_BACK_FROM", "")
+        if root and versions.read(Path(root)).failed != failed:
+            failed = ""
         return cls(
             package=package,
             root=Path(root) if root and package == "run" else None,
             trial=os.environ.get("SHOAL_TRIAL", ""),
-            rolled_back_from=os.environ.get("SHOAL_ROLLED_BACK_FROM", ""),
+            rolled_back_from=failed,
             distribution=os.environ.get("WSL_DISTRO_NAME", ""),
         )
 
@@ -57,13 +61,15 @@ class Installation:
         )
 
     def mark_healthy(self) -> None:
-        """Say that the version which is tried works.
+        """Say that the version which is tried, or which took over from a failed one, works.
 
         Raises:
             OSError: It cannot be written down.
         """
         if self.root is not None and self.trial:
             versions.mark_healthy(self.root, self.trial)
+        elif self.root is not None and self.rolled_back_from:
+            versions.forget_failed(self.root, self.rolled_back_from)
 
     def excuse(self) -> None:
         """Say that it cannot begin now and is not to blame.

@@ -103,6 +103,13 @@ def mark_healthy(root: Path, version: str) -> None:
         _write(root, Versions(current=version, previous=now.current))
 
 
+def forget_failed(root: Path, version: str) -> None:
+    """The version that took over from one that has failed works, so nothing is left to be done."""
+    now = read(root)
+    if now.failed == version:
+        _write(root, replace(now, failed=""))
+
+
 def excuse(root: Path, version: str) -> None:
     """The version that is tried says that it cannot begin now, and is not to blame."""
     now = read(root)

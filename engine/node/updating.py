@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 import platform
-from collections.abc import Coroutine
-from dataclasses import dataclass
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -45,8 +45,8 @@ class _Known:
     """What outlasts the engine."""
 
     checked_unix_s: float | None = None
-    seen_unix_s: float = 0.0
-    """When the newest list that we have seen was signed."""
+    seen_unix_s: Mapping[str, float] = field(default_factory=dict)
+    """Public key → when the newest list that we have seen under it was signed."""
     text: str = ""
     """That list, as it came."""
 
@@ -129,15 +129,23 @@ class Updating:
         if self._info.step in (*_BUSY, UpdateStep.READY):
             return self._info
         if self._info.step is not UpdateStep.AVAILABLE:
-            await self.check()
+            found = await self.check()
+            if found.step in (*_BUSY, UpdateStep.READY):  # somebody else was faster
+                return found
         manifest = self._manifest
         if manifest is None or numbers(manifest.version) <= numbers(__version__):
             raise UpdateError(f"Shoal {__version__} is the newest version there is.")
         file, settings = self._file(manifest), self._channel()
         assert settings is not None, "the list came from somewhere"
-        self._say(step=UpdateStep.FETCHING, problem="", done_bytes=0, total_bytes=file.size_bytes)
         work = self._install(manifest, file, urljoin(settings.url, file.url))
         self._begin(work, if_it_fails=UpdateStep.AVAILABLE)
+        self._say(
+            step=UpdateStep.FETCHING,
+            problem="",
+            command="",
+            done_bytes=0,
+            total_bytes=file.size_bytes,
+        )
         return self._info
 
     async def restart(self) -> UpdateInfo:
@@ -154,11 +162,14 @@ class Updating:
             )
         if self._info.command:
             raise UpdateError(f"To install it, run `{self._info.command}`, then start Shoal again.")
-        self._say(step=UpdateStep.RESTARTING, problem="")
         self._begin(self._node.restart(), if_it_fails=UpdateStep.READY)
+        self._say(step=UpdateStep.RESTARTING, problem="")
         return self._info
 
     def _begin(self, work: Coroutine[Any, Any, None], *, if_it_fails: UpdateStep) -> None:
+        if self._working is not None and not self._working.done():
+            work.close()
+            raise UpdateError("Shoal is busy with an update; try again when that has ended.")
         self._working = asyncio.create_task(self._to_its_end(work, if_it_fails), name="update")
 
     async def _to_its_end(self, work: Coroutine[Any, Any, None], if_it_fails: UpdateStep) -> None:
@@ -166,11 +177,17 @@ class Updating:
             await work
         except EngineError as error:
             _logger.warning("%s", error)
-            self._say(step=if_it_fails, problem=str(error))
+            self._fall_back(if_it_fails, str(error))
         except Exception as error:
             _logger.exception("the update failed")
             text = f"Something unexpected went wrong ({type(error).__name__}); see the log."
-            self._say(step=if_it_fails, problem=text)
+            self._fall_back(if_it_fails, text)
+
+    def _fall_back(self, step: UpdateStep, problem: str) -> None:
+        self._say(step=step)
+        if self._manifest is not None:  # perhaps a newer one than we were busy with
+            self._learn(self._manifest)
+        self._say(problem=problem)
 
     # Looking --------------------------------------------------------------------------------
 
@@ -205,25 +222,31 @@ class Updating:
             check(
                 manifest,
                 running=__version__,
-                seen_unix_s=self._known.seen_unix_s,
+                seen_unix_s=max(self._known.seen_unix_s.get(key, 0.0) for key in place.keys),
                 now_unix_s=now_s,
                 place=place.url,
             )
-            self._known = _Known(now_s, manifest.signed_unix_s, data.decode())
+            # For all keys of the channel: the list of one that is being replaced is as old.
+            seen = dict.fromkeys(place.keys, manifest.signed_unix_s)
+            self._known = _Known(now_s, {**self._known.seen_unix_s, **seen}, data.decode())
             await asyncio.to_thread(self._keep)
             self._learn(manifest)
 
     def _learn(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        if self._info.step in _BUSY:  # with a version that somebody has asked for
+            self._say(checked_unix_s=self._known.checked_unix_s)
+            return
         is_newer = numbers(manifest.version) > numbers(__version__)
         # What has been fetched stays ready, unless there is something newer.
         is_ready = self._info.step is UpdateStep.READY and self._info.version == manifest.version
         step = UpdateStep.AVAILABLE if is_newer else UpdateStep.LATEST
-        self._manifest = manifest
         self._say(
             step=UpdateStep.READY if is_ready else step,
             version=manifest.version if is_newer else "",
             summary=manifest.summary if is_newer else "",
             page=manifest.page if is_newer else "",
+            command=self._info.command if is_ready else "",
             is_needed=is_newer and OURS.newest < manifest.oldest_protocol,
             checked_unix_s=self._known.checked_unix_s,
             problem="",
@@ -234,9 +257,8 @@ class Updating:
         place = self._channel()
         try:
             kept = json.loads(self._home.updates_file.read_bytes())
-            self._known = _Known(
-                float(kept["checked_unix_s"]), float(kept["seen_unix_s"]), str(kept["text"])
-            )
+            seen = {str(key): float(at_s) for key, at_s in dict(kept["seen_unix_s"]).items()}
+            self._known = _Known(float(kept["checked_unix_s"]), seen, str(kept["text"]))
             if place is not None:
                 self._learn(opened(self._known.text.encode(), place.keys, place.url))
         except (OSError, ValueError, TypeError, KeyError):
@@ -251,7 +273,7 @@ class Updating:
         text = json.dumps(
             {
                 "checked_unix_s": self._known.checked_unix_s,
-                "seen_unix_s": self._known.seen_unix_s,
+                "seen_unix_s": dict(self._known.seen_unix_s),
                 "text": self._known.text,
             }
         )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from engine import __version__
 from engine.core.errors import UpdateError
 from engine.localapi import versions
 
@@ -85,7 +86,8 @@ async def _run(command: list[str], environment: Mapping[str, str]) -> str:
 def _prune(root: Path) -> None:
     """Remove versions that neither run, nor shall, nor are kept to go back to."""
     now = versions.read(root)
-    kept = {now.current, now.staged}
+    # Another may have been adopted meanwhile, and what runs is still read from.
+    kept = {now.current, now.staged, __version__}
     for folder in (root / "versions").iterdir():
         if folder.name not in kept:
             shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.localapi import versions
+from engine.localapi.installation import Installation
 from engine.localapi.versions import MAX_STARTS, RESTART_EXIT, Versions
 
 
@@ -163,3 +164,20 @@ def test_the_installers_word_for_the_first_version(root):
     subprocess.run([sys.executable, "start.py", "--adopt", "3.0.0"], cwd=root, check=True)
     found = json.loads((root / "versions.json").read_text())
     assert (found["current"], found["previous"]) == ("3.0.0", "1.0.0")
+
+
+def test_a_version_that_failed_is_told_until_the_one_that_took_over_works(root, monkeypatch):
+    add(root, "2.0.0", "exit 1")
+    versions.stage(root, "2.0.0")
+    start(root, "engine")
+    monkeypatch.setenv("SHOAL_VERSIONS", str(root))
+    monkeypatch.setenv("SHOAL_ROLLED_BACK_FROM", "2.0.0")
+    monkeypatch.delenv("SHOAL_PACKAGE", raising=False)
+    monkeypatch.delenv("SHOAL_TRIAL", raising=False)
+    took_over = Installation.from_environment()
+    assert took_over.rolled_back_from == "2.0.0"
+    took_over.mark_healthy()
+    assert versions.read(root) == Versions(current="1.0.0")
+    assert Installation.from_environment().rolled_back_from == ""
+    start(root, "engine")
+    assert started(root)[-1] == "1.0.0 engine||"
