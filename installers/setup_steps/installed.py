@@ -56,8 +56,19 @@ class Parts:
 
     @property
     def wheel(self) -> Path:
-        """Shoal itself."""
-        return next(self.folder.glob("shoal-*.whl"))
+        """Shoal itself.
+
+        Raises:
+            SetupFailed: There is none, or it is not clear which.
+        """
+        wheels = sorted(self.folder.glob("shoal-*.whl"))
+        if len(wheels) != 1:
+            found = ", ".join(wheel.name for wheel in wheels) or "none"
+            raise SetupFailed(
+                f"Shoal's setup needs exactly one wheel of Shoal in {self.folder}, but found {found}; "
+                "install Shoal again."
+            )
+        return wheels[0]
 
     def fingerprint(self) -> str:
         """Of everything that decides what gets installed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import tarfile
@@ -25,6 +26,33 @@ ENGINE = "/opt/shoal/environment/bin/shoal"
 """The engine's command there."""
 PROVISION_LIMIT_S = 4 * 3600.0
 """Three gigabytes over a slow line."""
+_HAS_OWN = 3
+_RESTORE = f"""set -eu
+cd
+data=.local/share/shoal
+if [ -e $data/shoal.sqlite3 ]; then exit {_HAS_OWN}; fi
+rm -rf .restore
+mkdir -m 700 .restore
+cat > .restore/all.tar
+[ $(wc -c < .restore/all.tar) = $size ]
+tar -xf .restore/all.tar -C .restore
+if [ -e .restore/$data/shoal.sqlite3 ]; then mv .restore/$data/shoal.sqlite3 .restore/last; fi
+for folder in .config/shoal $data; do
+  mkdir -p $folder
+  for item in .restore/$folder/* .restore/$folder/.[!.]*; do
+    if [ -e "$item" ]; then
+      rm -rf "$folder/${{item##*/}}"
+      mv "$item" $folder/
+    fi
+  done
+done
+sync
+if [ -e .restore/last ]; then mv .restore/last $data/shoal.sqlite3; fi
+rm -rf .restore
+"""
+"""Unpacks what was kept, from its input. The database is the last to come to its place: as long as it
+is not there, all is done again. The size is compared because tar takes an archive for whole that ends
+between two files."""
 
 
 class RestartNeeded(Exception):
@@ -167,7 +195,8 @@ class Distribution:
                 self.folders.setup / "installers",
             ):
                 archive.add(part, part.name)
-        unpack = f"mkdir -p {INSIDE} && tar -xf - -C {INSIDE}"
+        # What an older version left there would be taken for this one.
+        unpack = f"rm -rf {INSIDE} && mkdir -p {INSIDE} && tar -xf - -C {INSIDE}"
         self._inside("sh", "-c", unpack, user="root", input_file=parcel)
         parcel.unlink()
         self._inside("sh", f"{INSIDE}/prepare.sh", user="root")
@@ -193,16 +222,39 @@ class Distribution:
         )
 
     def restore(self, kept: Path) -> None:
-        """Put back what an earlier Shoal's removal kept, if there is any and the engine has no own."""
+        """Put back what an earlier Shoal's removal kept, if there is any and the engine has no own.
+
+        The archive stays, under another name: `restored.tar` when all of it is back, until the next
+        removal; a number when the engine has chats of its own, for good.
+
+        Raises:
+            SetupFailed: It is not back; the next run does it again.
+        """
         if not kept.exists():
             return
         self.report.progress(1.0, "Putting chats and settings back")
-        script = "test -e ~/.local/share/shoal/shoal.sqlite3 || tar -xf - -C ~"
-        self._inside("sh", "-c", script, input_file=kept)
-        kept.unlink()
+        script = f"size={kept.stat().st_size}\n{_RESTORE}"
+        answer = self.wsl.run("sh", "-c", script, input_file=kept)
+        if answer.code == _HAS_OWN:
+            aside = _free_name(kept)
+            kept.replace(aside)
+            self.report.note(f"this engine has chats of its own, so the kept ones stay in {aside}")
+        elif answer.code == 0:
+            kept.replace(kept.with_name("restored.tar"))
+        else:
+            self.report.note(f"exit code {answer.code}: {answer.text.strip()}")
+            raise SetupFailed(
+                f"Chats and settings could not be put back, but are safe in {kept}; free some space and "
+                f"start the setup again. Details are in {self.report.log}."
+            )
 
     def keep(self, kept: Path) -> None:
-        """Save chats, batches, settings and the node's name outside of the distribution."""
+        """Save chats, batches, settings and the node's name outside of the distribution.
+
+        Raises:
+            SetupFailed: They are not saved.
+        """
+        self.wsl.terminate()  # an engine that still runs would write into what is read
         kept.parent.mkdir(parents=True, exist_ok=True)
         part = kept.with_suffix(".part")
         found = "$(ls -d .config/shoal .local/share/shoal 2> /dev/null)"
@@ -217,7 +269,10 @@ class Distribution:
                 f"Chats and settings could not be saved to {kept.parent}, so nothing was removed; free "
                 "some space and start again, or choose to delete them."
             )
+        if kept.exists():  # never put back
+            kept.replace(_free_name(kept))
         part.replace(kept)
+        kept.with_name("restored.tar").unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Remove the distribution, if it is ours.
@@ -230,6 +285,11 @@ class Distribution:
         self._obeyed(self.wsl.unregister)
         self.stamps.put("linux", None)
         shutil.rmtree(self.folders.disk, ignore_errors=True)
+
+
+def _free_name(kept: Path) -> Path:
+    numbered = (kept.with_stem(f"{kept.stem}-{number}") for number in itertools.count(1))
+    return next(name for name in numbered if not name.exists())
 
 
 def _source(file: Path) -> Source:

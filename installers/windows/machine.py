@@ -10,8 +10,10 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.wsl import NO_WINDOW
 from installers.setup_steps.torch_build import find_driver
 from installers.windows.checks import Computer
+from installers.windows.networking import powershell
 
 _RESTART_KEY = r"SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
 _VIRTUALISATION_IN_FIRMWARE = 21  # PF_VIRT_FIRMWARE_ENABLED
@@ -115,12 +117,11 @@ class Machine:
         }
 
     def _powershell(self, script: str) -> str:
-        command = ["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", script]
         return subprocess.run(
-            command,
+            powershell(script),
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
-            creationflags=0x08000000,
+            creationflags=NO_WINDOW,
         ).stdout

@@ -7,8 +7,9 @@ be opened for it in the firewall.
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 PORT = 31330
 RULE = "Shoal"
@@ -36,15 +37,37 @@ def without_mirrored(text: str) -> str:
     return "" if text.strip() == "[wsl2]" else text
 
 
+def is_mirrored(file: Path) -> bool:
+    """Whether `.wslconfig` asks for mirrored networking; a choice of the person's may say otherwise.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    text = file.read_bytes().decode("utf-8", "replace") if file.exists() else ""
+    return bool(re.search(r"(?im)^\s*networkingMode\s*=\s*mirrored\s*$", text))
+
+
+def powershell(script: str) -> tuple[str, ...]:
+    """Windows' own PowerShell with a script, and no other program that a folder in PATH may hold."""
+    windows = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    program = PureWindowsPath(windows, "System32", "WindowsPowerShell", "v1.0", "powershell.exe")
+    return (str(program), "-NoProfile", "-NonInteractive", "-Command", script)
+
+
 def firewall_command(*, is_open: bool) -> tuple[str, ...]:
-    """What opens the engine's port to others, or closes it; needs an administrator's rights."""
-    remove = f"Remove-NetFirewallHyperVRule -Name '{RULE}' -ErrorAction SilentlyContinue"
+    """What opens the engine's port to others, or closes it; needs an administrator's rights.
+
+    Its exit code is 0 only when all of it is done; closing what is closed is.
+    """
+    find = f"Get-NetFirewallHyperVRule -Name '{RULE}' -ErrorAction SilentlyContinue"
+    remove = f"{find} | Remove-NetFirewallHyperVRule -ErrorAction Stop"
     add = (
         f"New-NetFirewallHyperVRule -Name '{RULE}' -DisplayName 'Shoal' -Direction Inbound "
-        f"-VMCreatorId '{_WSL_MACHINES}' -Protocol TCP -LocalPorts {PORT} -Action Allow"
+        f"-VMCreatorId '{_WSL_MACHINES}' -Protocol TCP -LocalPorts {PORT} -Action Allow -ErrorAction Stop"
     )
-    script = f"{remove}; {add}" if is_open else remove
-    return ("powershell.exe", "-NoProfile", "-NonInteractive", "-Command", script)
+    work = f"{remove}; {add}" if is_open else remove
+    # Else a rule that is not there would count as a failure; a real one ends the script before.
+    return powershell(f"{work}; exit 0")
 
 
 def change_settings(file: Path, *, is_mirrored: bool) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -75,7 +76,7 @@ def main(
     parser.add_argument("--root", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--exchange", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--state", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--agreed", action="append", default=[], metavar="NAME")
+    parser.add_argument("--agreed", type=_names, default=(), metavar="NAME,…")
     parser.add_argument("--repair", action="store_true")
     parser.add_argument("--reachable", choices=("yes", "no"))
     parser.add_argument("--keep-data", action="store_true")
@@ -103,6 +104,10 @@ def main(
         )
     report.result(sentence)
     return code
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name)
 
 
 class _Setup:
@@ -170,6 +175,10 @@ class _Setup:
         self._report.progress(0.05, "Ending Shoal's engine")
         if self._stamps.get("reachable") is not None:
             self._close()
+            self._listen(
+                None
+            )  # what is kept shall not open the next one; without a Linux there is none
+            self._stamps.put("reachable", None)
         has_data = self._stamps.get("engine") is not None
         if self._options.keep_data and has_data:
             self._report.progress(0.2, "Saving chats and settings")
@@ -183,6 +192,12 @@ class _Setup:
         wanted = self._options.reachable
         if wanted == "no" and self._stamps.get("reachable") is not None:
             self._close()
+            if not self._listen(None):
+                raise SetupFailed(
+                    "The port is closed to others, but Shoal's engine could not be told; start the setup "
+                    f"again. Details are in {self._report.log}."
+                )
+            self._stamps.put("reachable", None)
         if wanted != "yes":
             return ""
         if windows_build < OLDEST_MIRRORED_BUILD:
@@ -190,30 +205,66 @@ class _Setup:
                 "Others cannot connect to this computer directly, because that needs Windows 11 22H2 or "
                 "newer; the engine works through other members instead."
             )
-        try:
-            self._machine.run_as_administrator(networking.firewall_command(is_open=True))
-        except (Declined, OSError):
-            return (
-                "Others cannot connect to this computer directly, because Windows was not allowed to open "
-                "a port; start the setup again to try once more."
-            )
-        networking.change_settings(Path.home() / ".wslconfig", is_mirrored=True)
-        self._stamps.put("reachable", "yes")
-        listen = f'swarm.listen=["/ip4/0.0.0.0/tcp/{networking.PORT}"]'
-        self._wsl.run(ENGINE, "settings", "set", listen)
+        if wrong := self._open():
+            return f"Others cannot connect to this computer directly, because {wrong} and start the setup again."
         return "Others can connect to this computer directly after its next restart."
+
+    def _open(self) -> str:
+        """Open this computer to others; returns why that cannot be, and then nothing is changed."""
+        was_open = self._stamps.get("reachable") == "yes"
+        config = Path.home() / ".wslconfig"
+        if not was_open:
+            self._stamps.put("reachable", "opening")
+        has_changed, wrong = False, ""
+        try:
+            has_changed = networking.change_settings(config, is_mirrored=True)
+            if not networking.is_mirrored(config):
+                wrong = f"{config} sets another networkingMode; change it to mirrored"
+        except OSError as error:
+            wrong = f"{config} cannot be changed ({error.strerror}); correct its rights"
+        if not wrong and not self._listen(networking.PORT):
+            wrong = f"Shoal's engine could not be told (details are in {self._report.log}); try once more"
+        wrong = wrong or self._open_port()
+        if not wrong:
+            self._stamps.put("reachable", "yes")
+        elif not was_open:
+            if has_changed:
+                networking.change_settings(config, is_mirrored=False)
+            self._listen(None)
+            self._stamps.put("reachable", None)
+        return wrong
+
+    def _open_port(self) -> str:
+        try:
+            code = self._machine.run_as_administrator(networking.firewall_command(is_open=True))
+        except (Declined, OSError):
+            return "Windows was not allowed to open a port; try once more"
+        return f"Windows could not open a port (exit code {code}); try once more" if code else ""
+
+    def _listen(self, port: int | None) -> bool:
+        """Have the engine listen to others or only reach out; returns whether it will."""
+        places = [] if port is None else [f"/ip4/0.0.0.0/tcp/{port}"]
+        answer = self._wsl.run(ENGINE, "settings", "set", f"swarm.listen={json.dumps(places)}")
+        if answer.code != 0:
+            self._report.note(
+                f"swarm.listen={places}: exit code {answer.code}: {answer.text.strip()}"
+            )
+        return answer.code == 0
 
     def _close(self) -> None:
         try:
-            self._machine.run_as_administrator(networking.firewall_command(is_open=False))
+            code = self._machine.run_as_administrator(networking.firewall_command(is_open=False))
         except (Declined, OSError) as error:
             raise SetupFailed(
                 f"The firewall's rule “{networking.RULE}” could not be removed, because Windows was not "
                 "allowed to; start again when somebody with an administrator's rights is there."
             ) from error
+        if code != 0:
+            raise SetupFailed(
+                f"The firewall's rule “{networking.RULE}” could not be removed (exit code {code}); remove "
+                "it in Windows' firewall settings if it is there, or start again to try once more."
+            )
         networking.change_settings(Path.home() / ".wslconfig", is_mirrored=False)
-        self._wsl.run(ENGINE, "settings", "set", "swarm.listen=[]")
-        self._stamps.put("reachable", None)
 
     def _fingerprint(self) -> str:
         """Of everything that decides what is installed."""

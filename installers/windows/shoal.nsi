@@ -2,8 +2,9 @@
 ; shows what provision.py does; all that has to do with Python or WSL is there.
 ;
 ;   /S                  without windows: exit code 0 done, 2 failed, 3010 restart Windows and start it again
-;   /AGREE=enable-wsl   the person's word for the one step that needs an administrator
+;   /AGREE=enable-wsl   the person's word for the one step that needs an administrator; others after a comma
 ;   /REACHABLE=yes|no   open this computer to others, or close it again
+;   /DESKTOP=no         no icon on the desktop
 ;   /D=FOLDER           where to (last, without quotes)
 ;   uninstall.exe /S /KEEPDATA=yes|no
 ;
@@ -59,7 +60,7 @@ VIAddVersionKey /LANG=1033 "LegalCopyright" "Apache-2.0"
 
 Var said        ; the sentence that provision.py left
 Var code        ; how it ended
-Var agreed      ; what the person has agreed to, as arguments
+Var agreed      ; what the person has agreed to, with commas between
 Var options     ; our own command line
 Var resuming    ; after a restart
 Var repairing   ; the same version is there already
@@ -68,6 +69,7 @@ Var cancelled   ; set by the Cancel button, in the window's own thread
 Var shown       ; the text that stands above the bar
 Var bar         ; the window of the bar
 Var reachable   ; yes or no, as the person wants it
+Var icon        ; yes or no: the icon there
 
 !define MUI_ICON "${ICON}"
 !define MUI_UNICON "${ICON}"
@@ -347,20 +349,21 @@ Section "Shoal" MAIN
   StrCpy $1 "$1 --reachable $reachable"
 again:
   DetailPrint "$(FETCHING_PYTHON)"
-  Push '"$INSTDIR\setup\installers\windows\provision.py" install --root "$INSTDIR" --state "${STATE}" --exchange "$PLUGINSDIR" $1 $agreed'
+  Push '"$INSTDIR\setup\installers\windows\provision.py" install --root "$INSTDIR" --state "${STATE}" --exchange "$PLUGINSDIR" $1 --agreed "$agreed"'
   Call Provision
   ${If} $code == 4
     ; NAME|question
     StrCpy $2 $said
     !insertmacro StrSplit $2 $3
     MessageBox MB_YESNO|MB_ICONQUESTION "$3" /SD IDNO IDNO declined
-    StrCpy $agreed "$agreed --agreed $2"
+    StrCpy $agreed "$agreed$2,"
     Goto again
 declined:
     SetErrorLevel 2
     Abort "$(DECLINED)"
   ${ElseIf} $code == 5
-    WriteRegStr HKCU "${RUN_ONCE_KEY}" "ShoalSetup" '"$INSTDIR\shoal-setup.exe" /RESUME'
+    Call ReadIcon
+    WriteRegStr HKCU "${RUN_ONCE_KEY}" "ShoalSetup" '"$INSTDIR\shoal-setup.exe" /RESUME /AGREE=$agreed /REACHABLE=$reachable /DESKTOP=$icon'
     DetailPrint "$said"
     SetErrorLevel 3010
     ${If} ${Silent}
@@ -411,10 +414,16 @@ Function .onInit
   ClearErrors
   ${GetOptions} $options "/AGREE=" $0
   ${IfNot} ${Errors}
-    StrCpy $agreed "$agreed --agreed $0"
+    StrCpy $agreed "$0,"
   ${EndIf}
   ${If} ${Silent}
-    StrCpy $agreed "$agreed --agreed without-card"
+    StrCpy $agreed "without-card,$agreed"
+  ${EndIf}
+  ClearErrors
+  ${GetOptions} $options "/DESKTOP=" $0
+  ${IfNot} ${Errors}
+  ${AndIf} $0 == "no"
+    !insertmacro UnselectSection ${DESKTOP_ICON}
   ${EndIf}
   ClearErrors
   ReadRegStr $0 HKCU "${UNINSTALL_KEY}" "DisplayVersion"
@@ -427,6 +436,13 @@ Function .onInit
     !insertmacro SelectSection ${REACHABLE_TO_OTHERS}
   ${EndIf}
   ClearErrors
+FunctionEnd
+
+Function ReadIcon
+  StrCpy $icon "no"
+  ${If} ${SectionIsSelected} ${DESKTOP_ICON}
+    StrCpy $icon "yes"
+  ${EndIf}
 FunctionEnd
 
 ; Whether others may connect: as the command line says, or as it is ticked.

@@ -123,9 +123,14 @@ def test_silent_setup_asks_for_the_word_resumes_repairs_and_leaves_nothing_but_w
     # With it WSL is turned on, and the setup goes on by itself after a restart.
     assert pc.wine.run(str(pc.setup), "/S", "/AGREE=enable-wsl", *folder) == 3010 % 256
     resume = pc.wine.values(rf"{KEYS}\RunOnce")["ShoalSetup"]
-    assert resume == rf'"{PROGRAM_FOLDER}\shoal-setup.exe" /RESUME'
+    program, _, words = resume.rpartition('" ')
+    assert program == rf'"{PROGRAM_FOLDER}\shoal-setup.exe'
+    assert words.split() == [
+        "/RESUME", "/AGREE=without-card,enable-wsl,", "/REACHABLE=no", "/DESKTOP=yes"
+    ]  # fmt: skip
     pc.windows.put(wsl="works")
-    assert pc.wine.run(rf"{PROGRAM_FOLDER}\shoal-setup.exe", "/RESUME", "/S") == 0
+    assert pc.wine.run(rf"{PROGRAM_FOLDER}\shoal-setup.exe", *words.split(), "/S") == 0
+    assert "without-card,enable-wsl" in pc.asked()[pc.asked().index("--agreed") + 1]
     assert "ShoalSetup" not in pc.wine.values(rf"{KEYS}\RunOnce")
     assert pc.shortcuts() == ["Desktop", "Programs"]
     entry = pc.wine.values(rf"{KEYS}\Uninstall\Shoal")

@@ -36,6 +36,8 @@ class StandInMachine(Machine):
     restart_pending: bool = False
     virtualises: bool = True
     declines: bool = False
+    exit_code: int = 0
+    """Of what is run with an administrator's rights."""
     elevated: list[list[str]] = field(default_factory=list)
 
     def look(self, folder: Path) -> Computer:
@@ -53,7 +55,7 @@ class StandInMachine(Machine):
         self.elevated.append(list(command))
         if "--install" in command or "--update" in command:
             answer(self.windows, [word for word in command if word.startswith("--")])
-        return 0
+        return self.exit_code
 
     def proxies(self) -> dict[str, str]:
         return {}

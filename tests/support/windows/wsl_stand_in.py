@@ -128,11 +128,14 @@ def inside(windows: Windows, user: str, command: list[str]) -> tuple[int, str]:
     match command:
         case ["sh", "-c", script]:
             moved = script.replace("/opt/shoal", f"{windows.linux}/opt/shoal")
+            given = sys.stdin.buffer.read()
+            if limit := windows.state.get("cut_input_bytes"):
+                given = given[:limit]
             done = subprocess.run(
                 ["sh", "-c", moved],
                 cwd=home,
                 env={**os.environ, "HOME": str(home)},
-                stdin=sys.stdin,
+                input=given,
                 stdout=subprocess.PIPE,
                 check=False,
             )
@@ -146,6 +149,8 @@ def inside(windows: Windows, user: str, command: list[str]) -> tuple[int, str]:
             store = home / ".local/share/shoal"
             store.mkdir(parents=True, exist_ok=True)
             return 0, '{"step": "torch"}\n{"progress": "downloading torch", "share": 0.5}'
+        case [program, "settings", "set", _] if program.endswith("/shoal"):
+            return int(windows.state.get("settings_fail", 0)), "error: the settings are read-only."
     return 0, ""
 
 

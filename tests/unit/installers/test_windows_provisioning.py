@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from installers.package.windows import own_program
+from installers.setup_steps.installed import Parts
+from installers.setup_steps.report import SetupFailed
 from installers.setup_steps.torch_build import Driver
-from installers.windows import download, provision
+from installers.windows import download, networking, provision
 from installers.windows.provision import Exit
 from tests.support.windows.computer import (
     ROOT,
@@ -324,6 +326,60 @@ def test_removal_keeps_chats_and_the_next_installation_has_them(pc: Pc) -> None:
     assert not (pc.state / "kept" / "engine.tar").exists()
 
 
+def test_engine_is_ended_before_its_chats_are_saved(pc: Pc) -> None:
+    pc.run("install")
+    before = len(pc.windows.calls())
+    assert pc.run("remove", "--keep-data") is Exit.DONE
+    said = pc.windows.said()[before:]
+    saved = next(i for i, call in enumerate(said) if "tar -cf" in call)
+    assert "--terminate Shoal" in said[:saved]
+
+
+def kept_chats(pc: Pc) -> tuple[Path, Path]:
+    """A computer whose chats wait to be put back: the archive, and where the chats will be."""
+    pc.run("install")
+    store = pc.windows.linux / "home/shoal/.local/share/shoal"
+    (store / "shoal.sqlite3").write_text("chats")
+    (store / "node.key").write_text("key")
+    assert pc.run("remove", "--keep-data") is Exit.DONE
+    return pc.state / "kept" / "engine.tar", store
+
+
+def test_chats_whose_way_back_is_cut_are_neither_lost_nor_half_there(pc: Pc) -> None:
+    archive, store = kept_chats(pc)
+    aside = archive.rename(archive.with_suffix(".aside"))
+    assert pc.run("install") is Exit.DONE
+    aside.rename(archive)
+    for cut in (1500, 1536):  # inside a file, and between two
+        pc.windows.put(cut_input_bytes=cut)
+        assert pc.run("install") is Exit.FAILED
+        assert f"are safe in {archive}" in pc.said
+        assert not (store / "shoal.sqlite3").exists()
+    pc.windows.put(cut_input_bytes=None)
+    assert pc.run("install") is Exit.DONE
+    assert (store / "shoal.sqlite3").read_text() == "chats"
+    assert (store / "node.key").read_text() == "key"
+    assert not (store.parents[2] / ".restore").exists()
+    assert [kept.name for kept in archive.parent.iterdir()] == ["restored.tar"]
+
+
+def test_kept_chats_stay_when_the_engine_has_chats_of_its_own_also_after_the_next_removal(
+    pc: Pc,
+) -> None:
+    archive, store = kept_chats(pc)
+    aside = archive.with_suffix(".aside")
+    archive.rename(aside)
+    assert pc.run("install") is Exit.DONE
+    (store / "shoal.sqlite3").write_text("newer chats")
+    whole = aside.rename(archive).read_bytes()
+    assert pc.run("install") is Exit.DONE
+    assert (store / "shoal.sqlite3").read_text() == "newer chats"
+    assert archive.with_name("engine-1.tar").read_bytes() == whole
+    assert pc.run("remove", "--keep-data") is Exit.DONE
+    assert archive.with_name("engine-1.tar").read_bytes() == whole
+    assert archive.exists()
+
+
 def test_engine_that_never_ran_has_nothing_to_keep(pc: Pc) -> None:
     pc.run("install")
     shutil.rmtree(pc.windows.linux / "home/shoal/.local")
@@ -355,7 +411,80 @@ def test_nothing_is_opened_to_others_unless_asked_and_all_is_taken_back(
     assert any("swarm.listen=" in call for call in pc.windows.said())
     assert pc.run("remove") is Exit.DONE
     assert config.read_bytes() == before
-    assert pc.machine.elevated[-1][-1].startswith("Remove-NetFirewallHyperVRule")
+    assert "Remove-NetFirewallHyperVRule" in pc.machine.elevated[-1][-1]
+    assert "New-NetFirewallHyperVRule" not in pc.machine.elevated[-1][-1]
+
+
+@pytest.mark.parametrize(
+    ("machine", "windows", "reason"),
+    [
+        ({"exit_code": 1}, {}, "Windows could not open a port (exit code 1)"),
+        ({"declines": True}, {}, "Windows was not allowed to open a port"),
+        ({}, {"settings_fail": 1}, "engine could not be told"),
+    ],
+)
+def test_nobody_is_told_that_a_computer_is_open_which_is_not(
+    pc: Pc, tmp_path: Path, machine: dict[str, object], windows: dict[str, object], reason: str
+) -> None:
+    config = tmp_path / ".wslconfig"
+    config.write_bytes(b"[wsl2]\r\nmemory=8GB\r\n")
+    before = config.read_bytes()
+    for name, value in machine.items():
+        setattr(pc.machine, name, value)
+    pc.windows.put(**windows)
+    assert pc.run("install", "--reachable", "yes") is Exit.DONE
+    assert "Others cannot connect to this computer directly" in pc.said
+    assert reason in pc.said
+    assert config.read_bytes() == before
+    assert pc.windows.said()[-1].endswith("swarm.listen=[]")
+    asked = len(pc.machine.elevated)
+    assert pc.run("remove") is Exit.DONE
+    assert len(pc.machine.elevated) == asked  # nothing was open
+
+
+def test_persons_own_kind_of_network_stays_and_is_named(pc: Pc, tmp_path: Path) -> None:
+    config = tmp_path / ".wslconfig"
+    config.write_text("[wsl2]\nnetworkingMode=nat\n")
+    assert pc.run("install", "--reachable", "yes") is Exit.DONE
+    assert "sets another networkingMode" in pc.said
+    assert config.read_text() == "[wsl2]\nnetworkingMode=nat\n"
+    assert pc.machine.elevated == []
+
+
+def test_port_that_cannot_be_closed_is_told(pc: Pc) -> None:
+    assert pc.run("install", "--reachable", "yes") is Exit.DONE
+    pc.machine.exit_code = 1
+    assert pc.run("remove") is Exit.FAILED
+    assert "could not be removed (exit code 1)" in pc.said
+
+
+def test_only_windows_own_powershell_gets_an_administrators_rights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SYSTEMROOT", r"D:\Windows")
+    program, *_ = networking.firewall_command(is_open=True)
+    assert program == r"D:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"
+
+
+def test_what_was_agreed_is_understood_as_a_list(pc: Pc) -> None:
+    pc.windows.put(wsl="absent", after_install="works")
+    pc.machine.driver = OLD_DRIVER
+    assert pc.run("install", "--agreed", "without-card,enable-wsl,") is Exit.DONE
+
+
+def test_newer_version_leaves_none_of_the_older_ones_wheels_in_linux(pc: Pc) -> None:
+    assert pc.run("install") is Exit.DONE
+    (pc.root / "setup" / "shoal-1-py3-none-any.whl").unlink()
+    (pc.root / "setup" / "shoal-2-py3-none-any.whl").write_bytes(b"newer wheel")
+    beside = pc.windows.linux / "opt/shoal/environment"
+    beside.mkdir()
+    assert pc.run("install") is Exit.DONE
+    parts = Parts(pc.windows.linux / "opt/shoal/setup")
+    assert parts.wheel.name == "shoal-2-py3-none-any.whl"
+    assert beside.is_dir()
+    (parts.folder / "shoal-1-py3-none-any.whl").touch()
+    with pytest.raises(SetupFailed, match=r"shoal-1-.*, shoal-2-"):
+        _ = parts.wheel
 
 
 def test_windows_10_stays_closed_and_says_so(pc: Pc, tmp_path: Path) -> None:
