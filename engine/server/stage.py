@@ -7,8 +7,7 @@ on, `close` gives the room back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,21 +17,20 @@ from torch import Tensor
 
 from engine.config import StageEmulation
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
-from engine.core.generation import DraftMode, ReplicaUse, Sampled
+from engine.core.generation import ReplicaUse, Sampled
 from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype, KvRoom
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
-from engine.kv.cache import KvPool, SequenceCache
+from engine.kv.cache import KvPool
 from engine.models.attention import PackedRow
 from engine.models.block_stack import BlockStack
 from engine.models.families import read_config
 from engine.models.heads import Ends
-from engine.models.tree_shape import Gap
 from engine.protocol.rows import Row, RowFlags, is_chain
-from engine.sampling.rejection import read_weights
-from engine.sampling.sample import SampleRequest, sample
+from engine.sampling.sample import sample
+from engine.server.cached_sequence import CachedSequence
 from engine.server.drafts import PendingDraft
 from engine.server.emulation import EmulatedBlocks, EmulatedEnds
 from engine.server.judging import judging_for
@@ -53,52 +51,6 @@ class StageOutput:
     """Of each row's draft what may be sent on, see `Row.kept`; empty when nothing was judged."""
     judged_s: float = 0.0
     """What judging took."""
-
-
-@dataclass(slots=True)
-class _Session:
-    span: Span
-    cache: SequenceCache
-    capacity_tokens: int
-    """Of prompt and answer; the cache has room for a draft besides."""
-    prompt_tokens: int
-    sampling: SamplingParams
-    ids: npt.NDArray[np.int32] = field(repr=False)
-    """[room]: ids of the tokens in the cache, which the penalties need."""
-    draft_sha256: str = ""
-    """The draft that its chains are drawn from, in DISCO."""
-    reach: int = 0
-    """A row may begin up to here, whatever becomes of a chain that was drafted."""
-    tree: PendingDraft | None = None
-    """A draft that is no chain, of which one path may be the sequence's own."""
-
-    scattered: list[int] = field(default_factory=list)
-    """Places of tokens that are the sequence's own and shall lie one behind another …"""
-    gathered_at: int = 0
-    """… from here on."""
-
-    def settle(self, row: Row) -> Gap | None:
-        """Keep of the tree before a row what has become of it, and forget the rest.
-
-        Returns:
-            Where it lies, if that is no part of the sequence as it stands.
-        """
-        tree, self.tree = self.tree, None
-        if tree is None or row.position <= self.reach:
-            return None
-        path = tree.path(row)
-        places = [tree.position + node for node in path]
-        self.ids[tree.position : row.position] = self.ids[places]
-        if path == tuple(range(len(path))):
-            return None
-        self.scattered, self.gathered_at = places, tree.position
-        return Gap(len(tree.parents), path)
-
-    def gather(self) -> None:
-        """Bring together what is scattered: [BB] §7.3's compaction."""
-        if self.scattered:
-            self.cache.move(self.scattered, self.gathered_at)
-            self.scattered = []
 
 
 class Stage:
@@ -175,8 +127,8 @@ class Stage:
             kv_dtype=kv_dtype,
             arena=None if device.type == "cpu" else (len(span), kv_budget_bytes // token_bytes),
         )
-        self._sessions: dict[SessionId, _Session] = {}
-        self._untidy: list[_Session] = []
+        self._sessions: dict[SessionId, CachedSequence] = {}
+        self._untidy: list[CachedSequence] = []
         """Those that have scattered tokens, perhaps."""
         self._replica = None if replica is None else Replica(replica, directory, spec)
 
@@ -228,7 +180,7 @@ class Stage:
                 param="logit_bias",
             )
         self.close(session)
-        self._sessions[session] = _Session(
+        self._sessions[session] = CachedSequence(
             span,
             self._pool.reserve(len(span), capacity_tokens + draft_tokens, kv_offload),
             capacity_tokens,
@@ -374,7 +326,7 @@ class Stage:
             return StageOutput(x.contiguous(), (), tuple(judging.kept), judging.seconds)
         return StageOutput(None, self._sample(x, rows, sessions, packed))
 
-    def _packed(self, session: _Session, row: Row, start: int) -> PackedRow:
+    def _packed(self, session: CachedSequence, row: Row, start: int) -> PackedRow:
         """A row in its session's cache.
 
         What of the tree before it is scattered may stay so until the pass is over if the row's tokens
@@ -393,7 +345,7 @@ class Stage:
 
     def _checked(
         self, rows: Sequence[Row], ids: npt.NDArray[np.int32], hidden: Tensor | None
-    ) -> list[_Session]:
+    ) -> list[CachedSequence]:
         if len({row.session for row in rows}) < len(rows) or not rows:
             raise LocalProtocolError("A forward pass needs one row of each of its sessions.")
         for row in rows:
@@ -416,7 +368,7 @@ class Stage:
         self,
         x: Tensor,
         rows: Sequence[Row],
-        sessions: Sequence[_Session],
+        sessions: Sequence[CachedSequence],
         packed: Sequence[PackedRow],
     ) -> tuple[Sampled, ...]:
         chosen = [i for i, row in enumerate(rows) if RowFlags.SAMPLE in row.flags]
@@ -426,7 +378,7 @@ class Stage:
         requests = []
         for i in chosen:
             end = packed[i].start + packed[i].count
-            requests.append(self._request(sessions[i], rows[i]))
+            requests.append(sessions[i].request(rows[i], self._replica))
             places.extend(range(end - 1 - len(requests[-1].parents), end))
         logits = self._ends.logits(x if len(places) == len(x) else x[places])  # [R, V]
         return tuple(
@@ -441,41 +393,3 @@ class Stage:
             )
             for i, token in zip(chosen, sample(logits, requests), strict=True)
         )
-
-    def _request(self, session: _Session, row: Row) -> SampleRequest:
-        # The first token of a row that is all draft was the target's own if any of it counts.
-        length, prompt = row.position + max(1, row.committed), session.prompt_tokens
-        parents = row.parents[: row.position + row.count - length]
-        # The token at the end of the room is given, but not computed any more.
-        last_position = min(prompt + session.sampling.max_new_tokens - 1, session.capacity_tokens)
-        request = SampleRequest(
-            session.sampling,
-            length,
-            session.ids[: min(prompt, length)],
-            session.ids[prompt:length],
-            last_position,
-            session.ids[length : length + len(parents)],
-            parents,
-        )
-        if row.mode is DraftMode.SHARED:
-            return request
-        weights = read_weights(row.weights)  # [N], or [N, V]
-        if row.mode is DraftMode.DSD:
-            weights = weights.reshape(len(row.parents), -1)
-        request = replace(request, mode=row.mode, weights=weights)
-        replica = self._replica
-        if (
-            row.mode is DraftMode.DISCO
-            and replica is not None
-            and replica.holds(session.draft_sha256)
-        ):
-            ask = partial(
-                replica.weights_after,
-                row.session,
-                session.ids[:length].tolist(),
-                session.sampling,
-                prompt,
-                len(session.ids),
-            )
-            request = replace(request, ask_replica=ask)
-        return request
