@@ -81,7 +81,7 @@ class PassingDraft:
     def computed(self, hidden: bytes | memoryview = b"") -> None:
         """Take in the outputs of its row, `[row.count, width]`."""
         self.is_computed = True
-        if hidden:  # sent on with its probabilities, which nobody here needs
+        if hidden and self.row.weights:  # sent on, and needed by nobody here
             self.row = replace(self.row, weights=b"")
         self.hidden = bytes(hidden[len(hidden) // self.row.count * self.row.committed :])
 
