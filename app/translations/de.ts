@@ -2080,6 +2080,10 @@
         <translation>Die Einstellungen legen sie fest.</translation>
     </message>
     <message>
+        <source>The setup cannot be copied to {folder} ({reason}); free some space there and try again.</source>
+        <translation>Das Setup lässt sich nicht nach {folder} kopieren ({reason}); schaffe dort Platz und versuche es noch einmal.</translation>
+    </message>
+    <message>
         <source>The setup of Shoal {version} is fetched and its signature is right. Start it to go over to the new version.</source>
         <translation>Das Setup von Shoal {version} ist geladen, und die Signatur stimmt. Starte es, um zur neuen Version zu wechseln.</translation>
     </message>
@@ -2370,6 +2374,10 @@
     <message>
         <source>Why these</source>
         <translation>Warum diese</translation>
+    </message>
+    <message>
+        <source>Windows did not start {file}; start it yourself.</source>
+        <translation>Windows hat {file} nicht gestartet; starte es selbst.</translation>
     </message>
     <message>
         <source>With this node, the fastest pipeline has blocks {span} here.</source>

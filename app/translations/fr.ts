@@ -2080,6 +2080,10 @@
         <translation>Les réglages les fixent.</translation>
     </message>
     <message>
+        <source>The setup cannot be copied to {folder} ({reason}); free some space there and try again.</source>
+        <translation>Impossible de copier le programme d'installation dans {folder} ({reason}) ; libérez de la place à cet endroit et réessayez.</translation>
+    </message>
+    <message>
         <source>The setup of Shoal {version} is fetched and its signature is right. Start it to go over to the new version.</source>
         <translation>L’installateur de Shoal {version} est téléchargé et sa signature est juste. Lancez-le pour passer à la nouvelle version.</translation>
     </message>
@@ -2370,6 +2374,10 @@
     <message>
         <source>Why these</source>
         <translation>Pourquoi ceux-ci</translation>
+    </message>
+    <message>
+        <source>Windows did not start {file}; start it yourself.</source>
+        <translation>Windows n'a pas lancé {file} ; lancez-le vous-même.</translation>
     </message>
     <message>
         <source>With this node, the fastest pipeline has blocks {span} here.</source>

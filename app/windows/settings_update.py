@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.presenters import Action
@@ -18,12 +18,14 @@ class UpdatePart(QWidget):
         check_wanted: Look now.
         install_wanted: Fetch it and put it beside this one.
         restart_wanted: Switch to it.
+        setup_wanted: Start the setup that is at this path.
         looking_wanted: Whether the engine shall look once a day.
     """
 
     check_wanted = Signal()
     install_wanted = Signal()
     restart_wanted = Signal()
+    setup_wanted = Signal(str)
     looking_wanted = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -46,9 +48,7 @@ class UpdatePart(QWidget):
             row(self.copy, self.install, self.restart, self.open, self.check), self.looks,
         )  # fmt: skip
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.command.text()))
-        self.open.clicked.connect(
-            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(self.command.text()))
-        )
+        self.open.clicked.connect(lambda: self.setup_wanted.emit(self.command.text()))
         self.check.clicked.connect(self.check_wanted)
         self.install.clicked.connect(self.install_wanted)
         self.restart.clicked.connect(self.restart_wanted)

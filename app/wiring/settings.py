@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QLocale, QObject, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QLocale, QObject, Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 
 from app import autostart, invite_links
 from app.engine_link.setup import SetupLink
 from app.language import code_of, texts_of
 from app.settings import Language, Settings, Theme
 from app.settings_presenters import settings_view
+from app.setup_copy import SetupCopy
 from app.setup_messages import InviteGiven
 from app.state import AppState
 from app.store import Store
@@ -59,6 +60,9 @@ class SettingsWiring(QObject):
         self._home = home
         self.window: SettingsWindow | None = None
         self._seen: tuple[object, ...] = ()
+        self._setup = SetupCopy(home.updates_dir, self)
+        self._setup.ready.connect(self._start_setup)
+        self._setup.failed.connect(self._refuse_setup)
         store.changed.connect(self._on_changed)
 
     def bring_up(self) -> None:
@@ -99,6 +103,7 @@ class SettingsWiring(QObject):
         window.update_part.check_wanted.connect(lambda: self._link.update("check"))
         window.update_part.install_wanted.connect(lambda: self._link.update("install"))
         window.update_part.restart_wanted.connect(lambda: self._link.update("restart"))
+        window.update_part.setup_wanted.connect(self._setup.wish)
         window.update_part.looking_wanted.connect(
             lambda looks: self._link.change_settings({LOOKS: looks})
         )
@@ -182,6 +187,19 @@ class SettingsWiring(QObject):
         else:
             english = str(QT_TRANSLATE_NOOP("app", "This holds when Shoal is started again."))
             self.window.app.say(texts_of(code).get(english, english))
+
+    def _start_setup(self, file: str) -> None:
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(file)):
+            self._link.refuse(
+                self.tr("Windows did not start {file}; start it yourself.").format(file=file)
+            )
+
+    def _refuse_setup(self, reason: str) -> None:
+        self._link.refuse(
+            self.tr(
+                "The setup cannot be copied to {folder} ({reason}); free some space there and try again."
+            ).format(folder=self._home.updates_dir, reason=reason)
+        )
 
     def _back_up(self, passphrase: str, file: str) -> None:
         def keep(backup: IdentityBackup) -> str:

@@ -519,6 +519,7 @@ asked:
   Delete "$INSTDIR\shoal-setup.exe"
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
+  RMDir /r "${STATE}\Cache\updates"
   ${If} $2 == "no"
     RMDir /r "${STATE}"
   ${EndIf}
