@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 import engine
 from engine.core.clock import SystemClock
 from engine.core.errors import ConfigError
-from engine.core.generation import FinishReason, Lossy, PrefixUse, Speculation, TokenEvent
+from engine.core.generation import FinishReason, Lossy, PrefixUse, SpeculationWish, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.measurements import NetworkMeasurement
@@ -186,7 +186,7 @@ class Reciter:
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
-        speculation: Speculation | None = None,
+        speculation: SpeculationWish | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         """See `Backend`; each token comes when it is due, however long the one before took."""
         clock = SystemClock()

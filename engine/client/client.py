@@ -39,7 +39,14 @@ from engine.core.errors import (
     RequestError,
     StageTimedOut,
 )
-from engine.core.generation import DraftMode, Lossy, PrefixUse, Speculation, TokenEvent
+from engine.core.generation import (
+    DraftMode,
+    Lossy,
+    PrefixUse,
+    Speculation,
+    SpeculationWish,
+    TokenEvent,
+)
 from engine.core.ids import PeerId, SessionId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Route
@@ -100,7 +107,7 @@ class Client:
         params: SequenceOf[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
-        speculation: Speculation | None = None,
+        speculation: Speculation | SpeculationWish | None = None,
         drafting: Drafting | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """Continue the prompts as one batch, over several chains at once where that is faster.
@@ -146,18 +153,21 @@ class Client:
             async for event in events:
                 yield event
 
-    async def _drafting(self, speculation: Speculation | None) -> Drafting | None:
+    async def _drafting(self, speculation: Speculation | SpeculationWish | None) -> Drafting | None:
         """What drafts for a request; one that does not say so is answered plainly if nothing can."""
         config = self._config
-        asked = speculation or Speculation(config.speculation, config.draft_tokens)
+        asked = speculation or SpeculationWish()
+        names_draft = asked.draft is not None
+        if isinstance(asked, SpeculationWish):
+            asked = asked.completed(config.speculation, config.draft_tokens)
         try:
             drafting = drafting_for(asked, self.drafter)
             if drafting is not None and drafting.drafter and drafting.make_policy is None:
                 await drafting.drafter.ready()
         except EngineError:
-            if speculation is None:
-                return None
-            raise
+            if names_draft:
+                raise
+            return None
         return drafting
 
     async def _follow(

@@ -53,6 +53,26 @@ class Speculation:
     mode: DraftMode = DraftMode.SHARED
 
 
+@dataclass(frozen=True, slots=True)
+class SpeculationWish:
+    """What a request says of how it speculates."""
+
+    draft: DraftKind | None = None
+    """None, here and below: as the settings say."""
+    num_tokens: int | None = None
+    pipelined: Pipelined = "auto"
+    mode: DraftMode = DraftMode.SHARED
+
+    def completed(self, draft: DraftKind, num_tokens: int) -> Speculation:
+        """With the settings' values for what it leaves open."""
+        return Speculation(
+            self.draft or draft,
+            self.num_tokens or num_tokens,
+            pipelined=self.pipelined,
+            mode=self.mode,
+        )
+
+
 MAX_DRAFT_TOKENS = 64
 """Of one round; more never pays."""
 

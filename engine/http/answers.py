@@ -14,7 +14,7 @@ from engine.core.generation import (
     FinishReason,
     Lossy,
     PrefixUse,
-    Speculation,
+    SpeculationWish,
     TokenEvent,
 )
 from engine.core.sampling_params import SamplingParams
@@ -113,7 +113,7 @@ async def generate_answers(
     stops: Sequence[str],
     prefixes: PrefixUse | None = None,
     lossy: Lossy | None = None,
-    speculation: Speculation | None = None,
+    speculation: SpeculationWish | None = None,
 ) -> AsyncGenerator[Piece, None]:
     """Continue each prompt; one piece for each token, until every answer has finished.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from engine.core.generation import Lossy, PrefixUse, Speculation, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, SpeculationWish, TokenEvent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.localapi.measurements import NetworkMeasurement
@@ -94,7 +94,7 @@ class Backend(Protocol):
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
-        speculation: Speculation | None = None,
+        speculation: SpeculationWish | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         """Continue the prompts as one batch: (index of the sequence, its next token).
 

@@ -10,7 +10,7 @@ changes nothing but the speed; and `draft_mode`: how a model's are verified wher
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from engine.core.errors import RequestError
@@ -21,7 +21,7 @@ from engine.core.generation import (
     DraftMode,
     Lossy,
     PrefixUse,
-    Speculation,
+    SpeculationWish,
 )
 from engine.http.fields import Fields, check_range, text_value, wrong_type
 
@@ -64,7 +64,7 @@ class GenerationOptions:
     prefixes: PrefixUse | None
     """None, here and below: as the settings say."""
     lossy: Lossy | None
-    speculation: Speculation | None
+    speculation: SpeculationWish | None
 
 
 def generation_options(fields: Fields, *, logprobs: int | None) -> GenerationOptions:
@@ -145,7 +145,7 @@ def _lossy(value: str | None) -> Lossy | None:
     )
 
 
-def _speculation(fields: Fields) -> Speculation | None:
+def _speculation(fields: Fields) -> SpeculationWish | None:
     draft, most = fields.text("draft"), fields.integer("draft_tokens", 1, MAX_DRAFT_TOKENS)
     asked = fields.text("pipelined")
     pipelined = next((known for known in PIPELINED_VALUES if asked in (known, None)), None)
@@ -154,15 +154,14 @@ def _speculation(fields: Fields) -> Speculation | None:
             f"pipelined must be one of {', '.join(PIPELINED_VALUES)}.", param="pipelined"
         )
     mode = _draft_mode(fields.text("draft_mode"))
-    if draft is None:
-        if mode is not DraftMode.SHARED:
-            raise RequestError("draft_mode needs draft to be model.", param="draft_mode")
+    kind = next((known for known in DRAFT_KINDS if draft == known), None)
+    if kind is None and draft is not None:
+        raise RequestError(f"draft must be one of {', '.join(DRAFT_KINDS)}.", param="draft")
+    if kind is None and mode is not DraftMode.SHARED:
+        raise RequestError("draft_mode needs draft to be model.", param="draft_mode")
+    if kind is None and most is None and asked is None:
         return None
-    for known in DRAFT_KINDS:
-        if draft == known:
-            speculation = Speculation(known, pipelined=pipelined, mode=mode)
-            return speculation if most is None else replace(speculation, num_tokens=most)
-    raise RequestError(f"draft must be one of {', '.join(DRAFT_KINDS)}.", param="draft")
+    return SpeculationWish(kind, most, pipelined, mode)
 
 
 def _draft_mode(value: str | None) -> DraftMode:

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.config import Config
 from engine.core.clock import Clock
 from engine.core.errors import ConfigError, EnginePaused
-from engine.core.generation import Lossy, PrefixUse, Speculation, TokenEvent
+from engine.core.generation import Lossy, PrefixUse, SpeculationWish, TokenEvent
 from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
@@ -350,7 +350,7 @@ class Node:
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
-        speculation: Speculation | None = None,
+        speculation: SpeculationWish | None = None,
     ) -> AsyncGenerator[tuple[int, TokenEvent], None]:
         """See `Backend`."""
         serving = self._life.serving()

@@ -12,7 +12,7 @@ from engine.core.generation import (
     FinishReason,
     Lossy,
     PrefixUse,
-    Speculation,
+    SpeculationWish,
     TokenEvent,
     TokenLogprobs,
 )
@@ -89,7 +89,7 @@ class ScriptedBackend:
         self.seen: list[tuple[tuple[int, ...], SamplingParams]] = []
         self.prefixes: PrefixUse | None = None
         self.lossy: Lossy | None = None
-        self.speculation: Speculation | None = None
+        self.speculation: SpeculationWish | None = None
         """These two of the last request."""
         self.reused_tokens = 0
         self.tokens_made = 0
@@ -176,7 +176,7 @@ class ScriptedBackend:
         params: Sequence[SamplingParams],
         prefixes: PrefixUse | None = None,
         lossy: Lossy | None = None,
-        speculation: Speculation | None = None,
+        speculation: SpeculationWish | None = None,
     ) -> AsyncIterator[tuple[int, TokenEvent]]:
         self.seen += [(tuple(prompt), param) for prompt, param in zip(prompts, params, strict=True)]
         self.prefixes, self.lossy, self.speculation = prefixes, lossy, speculation

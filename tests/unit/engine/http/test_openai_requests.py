@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
-from engine.core.generation import Speculation
+from engine.core.generation import Speculation, SpeculationWish
 from engine.http.fields import parse_object
 from engine.http.model_limits import check_model, check_prompt, sampling_params
 from engine.http.openai_prompts import ChatMessage
@@ -298,11 +298,20 @@ def test_unknown_rounding_is_refused(value):
 
 def test_a_draft_is_asked_for_by_name():
     assert chat().options.speculation is None
-    assert chat(draft="off").options.speculation == Speculation("off")
+    assert chat(draft="off").options.speculation == SpeculationWish("off")
     asked = completion(draft="ngram", draft_tokens=7).options.speculation
-    assert asked == Speculation("ngram", 7)
+    assert asked == SpeculationWish("ngram", 7)
     asked = chat(draft="auto", pipelined="off").options.speculation
-    assert asked == Speculation("auto", pipelined="off")
+    assert asked == SpeculationWish("auto", pipelined="off")
+
+
+def test_what_a_request_leaves_open_of_its_draft_is_as_the_settings_say():
+    kind = chat(draft="ngram").options.speculation
+    assert kind.completed("auto", 6) == Speculation("ngram", 6)
+    tokens = completion(draft_tokens=7).options.speculation
+    assert tokens.completed("ngram", 6) == Speculation("ngram", 7)
+    flow = chat(pipelined="on").options.speculation
+    assert flow.completed("ngram", 6) == Speculation("ngram", 6, pipelined="on")
 
 
 @pytest.mark.parametrize(

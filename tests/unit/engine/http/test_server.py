@@ -18,7 +18,7 @@ from engine.core.errors import (
     NoRoute,
     PeerUnreachable,
 )
-from engine.core.generation import DraftMode, Speculation
+from engine.core.generation import DraftMode, SpeculationWish
 from engine.http.server import ApiServer, serve
 from engine.localapi.running import Home
 from engine.localapi.schema import MeasureRequest
@@ -414,7 +414,7 @@ async def test_allowed_rounding_and_drafts_reach_the_engine(tokenizer, stop):
         asked = body | {"draft": "model", "draft_tokens": 5, "draft_mode": "disco"}
         assert (await session.post("/v1/completions", json=asked)).status == 200
     assert backend.lossy == "rows8"
-    assert backend.speculation == Speculation("model", 5, mode=DraftMode.DISCO)
+    assert backend.speculation == SpeculationWish("model", 5, mode=DraftMode.DISCO)
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
