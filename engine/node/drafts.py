@@ -7,6 +7,7 @@ from typing import Final
 
 from engine.client.drafter import Speed
 from engine.config import Config
+from engine.core.errors import ConfigError
 from engine.models.kept import kept
 from engine.models.layout import ModelFiles, weight_files
 from engine.models.sources import resolve
@@ -38,7 +39,8 @@ def find_order(
         None: Nothing on this computer can, or a cap of the person's leaves it no RAM.
 
     Raises:
-        EngineError: The model that the settings name cannot be read.
+        ConfigError: What the settings name is no folder here.
+        EngineError: The model in it cannot be read.
     """
     capped = compute.room_bytes is not None
     if capped and compute.device == "cpu":
@@ -50,8 +52,17 @@ def find_order(
     draft: ModelFiles | Path | None
     if named:
         folder = Path(named).expanduser()
+        if not folder.is_dir():  # whose weights nobody would fetch
+            raise ConfigError(
+                f"There is no folder {named} to draft with; name one in client.draft_model that holds a "
+                "model, or leave that empty."
+            )
         is_distilled = (folder / DESCRIPTION).exists()
-        draft = folder if is_distilled else resolve(named, models_dir, dtype, lambda progress: None)
+        draft = (
+            folder
+            if is_distilled
+            else resolve(str(folder), models_dir, dtype, lambda progress: None)
+        )
     else:
         draft = find_draft(target.spec.model_id)
         if draft is None:

@@ -196,7 +196,11 @@ class Life:
                     self._set_trouble(None)
                     if joined is not None and not joined.done():
                         joined.set_result(None)
-                    await membership.run(peer_and_links, lambda: self._resting.reason)
+                    await membership.run(
+                        peer_and_links,
+                        lambda: self._resting.reason,
+                        lambda: self._resting.draft_reason,
+                    )
             except PeerError as error:
                 state, text = EngineState.OFFLINE, str(error)
                 failure: EngineError = error

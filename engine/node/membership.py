@@ -123,6 +123,9 @@ class Membership:
         self.serving: Serving | None = None
         self._looking: asyncio.Task[None] | None = None
         self._drafter: Drafter | None = None
+        self.draft_trouble = ""
+        """Why the model that the settings name cannot draft."""
+        self._draft_rests: Callable[[], str] = str
         self.doing: str = Sentence("Starting.")
         self.progress: Progress | None = None
 
@@ -172,13 +175,19 @@ class Membership:
         finally:
             await peer.stop()
 
-    async def run(self, joined: Joined, pause_reason: Callable[[], str] = str) -> None:
+    async def run(
+        self,
+        joined: Joined,
+        pause_reason: Callable[[], str] = str,
+        draft_rests: Callable[[], str] = str,
+    ) -> None:
         """Prepare the model and serve until cancelled.
 
         Args:
             joined: From `join`.
             pause_reason: Why the stage shall not start yet; empty when it shall. Asked once the
                 model is ready, which may be long after the person has paused.
+            draft_rests: Why no draft may be held in memory; empty when one may.
 
         Raises:
             EngineError: The model cannot be prepared, or is not the swarm's.
@@ -204,7 +213,8 @@ class Membership:
         )
         handler = StageHandler(joined.links, clock, config.stage, self._on_change)
         view = View(directory, joined.links)
-        self._drafter = await self._find_draft(files, pause_reason)
+        self._draft_rests = draft_rests
+        self._drafter = await self._find_draft(files)
         client = Client(joined.links, view, spec, config.client, clock, self._drafter)
         directory.watch(lambda snapshot: self._follow(joined, snapshot))
         stage: StageRunner | None = None
@@ -277,9 +287,9 @@ class Membership:
             await self._look_no_more()
 
     async def rest(self) -> None:
-        """Measure and announce nothing, and hold no draft: the person has paused."""
+        """Measure and announce nothing, and hold no draft, unless the stage alone is paused."""
         await self._look_no_more()
-        if self._drafter is not None:
+        if self._drafter is not None and self._draft_rests():
             await self._drafter.stop()
 
     async def _look_no_more(self) -> None:
@@ -288,7 +298,7 @@ class Membership:
             looking.cancel()
             await asyncio.wait({looking})
 
-    async def _find_draft(self, files: ModelFiles, rests: Callable[[], str]) -> Drafter | None:
+    async def _find_draft(self, files: ModelFiles) -> Drafter | None:
         """What can draft for the model here; requests start it when it promises to pay."""
         models_dir = self._home.models_dir_in(self.config.model.folder)
         try:
@@ -297,10 +307,11 @@ class Membership:
             )
         except EngineError as error:  # the answers are the same without
             logger.warning("nothing is drafted by a model: %s", error)
+            self.draft_trouble = str(error)
             return None
         if order is None:
             return None
-        return Drafter(order, self._clock, rests, speed=assumed_speed(order))
+        return Drafter(order, self._clock, self._draft_rests, speed=assumed_speed(order))
 
     def _follow(self, joined: Joined, snapshot: SwarmSnapshot) -> None:
         """Learn from the announcements how the others are reached, and who can relay for us."""

@@ -41,7 +41,7 @@ class Parts:
     stage: Callable[[], StageRunner | None]
     """Our stage; None while the model is being prepared, or when we hold no blocks."""
     rest: Callable[[], Awaitable[None]]
-    """Measure and announce nothing, if we were about to, and hold no draft."""
+    """Measure and announce nothing, if we were about to, and hold no draft if none may be held."""
     leave: Callable[[], Awaitable[None]]
     """Leave the swarm."""
     come_back: Callable[[], Awaitable[None]]
@@ -112,6 +112,12 @@ class Resting:
         """The same as a sentence; empty when it does not rest."""
         rest = self.now()
         return "" if rest is None else rest.reason
+
+    @property
+    def draft_reason(self) -> str:
+        """Why no draft model may be held in memory; one may while the person has paused the stage alone."""
+        alone = self._pause is not None and self._pause.scope == "stage"
+        return "" if alone and self._decision.runs else self.reason
 
     @property
     def leaves(self) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import psutil
 
 from engine import __version__
-from engine.client.client import Client
 from engine.core.ids import PeerId, short
 from engine.core.plans import Hop
 from engine.core.sentences import Sentence
@@ -73,7 +72,7 @@ def describe(
         "num_blocks": spec.num_hidden_layers,
         "peers": snapshot.peers_online,
         "dropped_records": snapshot.dropped_records,
-        "notices": tuple(filter(None, (protocol_words(snapshot), _draft_words(serving.client)))),
+        "notices": tuple(filter(None, (protocol_words(snapshot), _draft_words(membership)))),
         "sessions": serving.handler.num_sessions,
         "tokens_served": serving.handler.pace.tokens,
         **_pipeline(serving),
@@ -254,7 +253,9 @@ def _rss_bytes(pid: int | None) -> int:
         return 0
 
 
-def _draft_words(client: Client) -> str:
+def _draft_words(membership: Membership) -> str:
     """Why the model that drafts does not; empty when nothing is wrong with it."""
-    trouble = None if client.drafter is None else client.drafter.trouble
-    return "" if trouble is None else str(trouble)
+    serving = membership.serving
+    drafter = None if serving is None else serving.client.drafter
+    trouble = None if drafter is None else drafter.trouble
+    return membership.draft_trouble if trouble is None else str(trouble)

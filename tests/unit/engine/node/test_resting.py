@@ -15,6 +15,7 @@ from engine.node import pauses
 from engine.node import resting as resting_module
 from engine.node.resting import Parts, Resting
 from engine.node.stage_runner import Phase
+from engine.policy.yielding import Decision
 
 
 async def nothing() -> None:
@@ -115,4 +116,22 @@ async def test_an_end_that_fails_lets_the_stage_begin_again(tmp_path):
         await resting.drain("Ends.", lambda: False, 1.0)
     await resting.resume()
     assert stage.resumed == 2
+    resting.close()
+
+
+async def test_draft_may_run_while_the_stage_alone_is_paused_and_the_machine_is_free(tmp_path):
+    resting = Resting(Home.under(tmp_path), SystemClock(), PARTS, lambda: None)
+    await resting.pause(PauseRequest())
+    assert resting.reason
+    assert not resting.draft_reason
+    await resting.obey(Decision(runs=False, reason="A game runs."))
+    assert resting.draft_reason
+    await resting.obey(Decision(runs=True))
+    assert not resting.draft_reason
+    await resting.pause(PauseRequest(scope="everything"))
+    assert resting.draft_reason
+    await resting.resume()
+    assert not resting.draft_reason
+    await resting.obey(Decision(runs=False, reason="A game runs."))
+    assert resting.draft_reason == "A game runs."
     resting.close()
