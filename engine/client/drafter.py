@@ -31,6 +31,8 @@ _FIRST_BACK_OFF_S: Final = 30.0
 """After a failure no other try is made for so long; twice as long after each further one."""
 _MAX_BACK_OFFS: Final = 5
 _ENDED: Final = "The draft's process has ended; nothing is drafted."
+_READ_TOKENS: Final = 256
+"""Of a sequence, read at once: the proposals for others come in between."""
 _SPARE_TOKENS: Final = 256
 """Of a sequence in the draft, for what is looked at and not proposed."""
 _NEWEST_SHARE: Final = 0.2
@@ -182,6 +184,7 @@ class Drafter:
             process = await self._opened_at([one.sequence for one in wanted])
             for one in wanted:
                 session = one.sequence.session
+                await self._read(process, one)
                 await self._answered(process, process.follow(session, one.ids))
                 self._following.add(session)
         finally:
@@ -201,6 +204,8 @@ class Drafter:
             WorkerFailed: The process ended, or did not answer in time.
         """
         process = await self._opened_at([one.sequence for one in wanted])
+        for one in wanted:
+            await self._read(process, one)
         rows = [(one.sequence.session, one.ids) for one in wanted]
         answer = await self._answered(process, process.propose(rows, num_tokens, width=width))
         levels = max((max(tree.depths(), default=0) for tree in answer.trees), default=0)
@@ -221,6 +226,8 @@ class Drafter:
             WorkerFailed: The process ended, or did not answer in time.
         """
         process = await self._opened_at([one.sequence for one in wanted])
+        for one in wanted:
+            await self._read(process, one, drawn=True)
         drawn = await self._answered(
             process,
             asyncio.gather(
@@ -243,10 +250,15 @@ class Drafter:
             target: The target's weights there, float16 [V].
 
         Raises:
-            WorkerFailed: The process ended, or did not answer in time.
+            WorkerFailed: The process ended, or did not answer in time, or has not drawn that chain.
         """
         process = await self._opened_at([sequence])
-        return await self._answered(process, process.draw_again(sequence.session, place, target))
+        token = await self._answered(process, process.draw_again(sequence.session, place, target))
+        if token is None:
+            raise WorkerFailed(
+                "The draft was started again and no longer knows the chain; the answer goes on without."
+            )
+        return token
 
     def sha256(self) -> str:
         """Names the draft to a last stage that may have it too; empty: no other computes as it does."""
@@ -324,6 +336,12 @@ class Drafter:
                     ),
                 )
         return process
+
+    async def _read(self, process: DraftProcess, one: Wanted, *, drawn: bool = False) -> None:
+        """Let the process read all but the newest tokens of a sequence, piece by piece."""
+        session = one.sequence.session
+        while (end := process.known_tokens(session) + _READ_TOKENS) < len(one.ids):
+            await self._answered(process, process.follow(session, one.ids[:end], drawn=drawn))
 
     async def _answered(self, process: DraftProcess, answer: Awaitable[T]) -> T:
         error: EngineError

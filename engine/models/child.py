@@ -148,7 +148,7 @@ def answering(
     # A second client for some of the files, which would take no turns on the line.
     os.environ["HF_HUB_DISABLE_XET"] = "1"
     # Whatever libraries print must not come between our lines.
-    with _own_stdout() as print_line:
+    with own_stdout() as print_line:
         take = at_once
         if options.turns:
             take = Turns(lambda num_bytes: _ask(print_line, num_bytes)).take
@@ -177,7 +177,7 @@ def _throttled(print_line: PrintLine) -> Callable[[Progress], None]:
 
 
 @contextlib.contextmanager
-def _own_stdout() -> Iterator[PrintLine]:
+def own_stdout() -> Iterator[PrintLine]:
     """Keep the real standard output for our lines; prints of others go to standard error."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as lines:
         os.dup2(2, 1)

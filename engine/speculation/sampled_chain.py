@@ -84,6 +84,16 @@ class ChainSampler:
         self._chain, self._position = DrawnChain(tuple(drawn), tuple(weights)), len(ids)
         return self._chain
 
+    @property
+    def num_drawn(self) -> int:
+        """Tokens of the last chain."""
+        return len(self._chain.ids)
+
+    def follow(self, ids: Sequence[int]) -> None:
+        """Read what is committed, so that the next chain need not wait for it."""
+        if self.has_room(len(ids)):
+            self._after(ids)
+
     def draw_again(self, place: int, target: TwoBytes) -> int:
         """Draw what takes the place of a refused token of the last chain, as DSSD has the client do.
 

@@ -2,7 +2,7 @@
 
 Started by `engine.speculation.worker_process` as `python -m engine.speculation.worker PID`; a JSON
 object on each line, asked on standard input and answered on standard output. It is another process
-than the stage's worker, so that one's own chats keep drafting while the stage is paused.
+than the stage's worker, so that one's own chats keep drafting while the stage alone is paused.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from engine.core.errors import EngineError
 from engine.core.lifetime import die_with_parent
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
+from engine.models.child import own_stdout
 from engine.models.layout import ModelFiles
 from engine.sampling.rejection import read_weights
 from engine.speculation.distilled import load_distilled
@@ -64,7 +65,8 @@ class Drafts:
                 return {}
             case "follow":
                 draft, ids = self._taken(message)
-                draft.follow(ids)
+                reader = self._sampler(message) if message["drawn"] else draft
+                reader.follow(ids)
                 return {}
             case "propose":
                 return self._propose(message)
@@ -72,8 +74,9 @@ class Drafts:
                 return self._draw(message)
             case "draw_again":
                 target = read_weights(base64.b64decode(message["target"]))
-                sampler = self._samplers[message["sequence"]]
-                return {"id": sampler.draw_again(message["place"], target)}
+                sampler, place = self._samplers.get(message["sequence"]), message["place"]
+                knows = sampler is not None and place < sampler.num_drawn
+                return {"id": sampler.draw_again(place, target) if sampler and knows else None}
             case "close":
                 for known in (self._sequences, self._opened, self._samplers):
                     known.pop(message["sequence"], None)
@@ -95,15 +98,18 @@ class Drafts:
 
     def _draw(self, message: Message) -> Message:
         started_s = time.perf_counter()
-        number = message["sequence"]
-        if number not in self._samplers:
-            self._samplers[number] = ChainSampler(self._model, *self._opened[number])
         _, ids = self._taken(message)
-        chain = self._samplers[number].draw(ids, message["num_tokens"])
+        chain = self._sampler(message).draw(ids, message["num_tokens"])
         self._last_at_least(started_s, len(chain.ids))
         weights = base64.b64encode(chain.whole if message["whole"] else chain.of_ids).decode()
         draft_s = time.perf_counter() - started_s
         return {"ids": chain.ids, "weights": weights, "draft_s": draft_s}
+
+    def _sampler(self, message: Message) -> ChainSampler:
+        number = message["sequence"]
+        if number not in self._samplers:
+            self._samplers[number] = ChainSampler(self._model, *self._opened[number])
+        return self._samplers[number]
 
     def _last_at_least(self, started_s: float, levels: int) -> None:
         lasts_s = self._level_s * levels
@@ -142,22 +148,23 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_grad_enabled(False)
     drafts: Drafts | None = None
-    for line in sys.stdin:
-        answer: Message
-        try:
-            message = json.loads(line)
-            if drafts is None:
-                drafts = Drafts(load(message), message["level_s"])
-                answer = {}
-            else:
-                answer = drafts.answer(message)
-        except EngineError as error:
-            answer = {"error": error.code, "message": str(error)}
-        except (torch.OutOfMemoryError, MemoryError):
-            text = "There is no memory left for the draft model."
-            answer = {"error": "resource_error", "message": text}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    # Whatever libraries print must not come between our lines.
+    with own_stdout() as print_line:
+        for line in sys.stdin:
+            answer: Message
+            try:
+                message = json.loads(line)
+                if drafts is None:
+                    drafts = Drafts(load(message), message["level_s"])
+                    answer = {}
+                else:
+                    answer = drafts.answer(message)
+            except EngineError as error:
+                answer = {"error": error.code, "message": str(error)}
+            except (torch.OutOfMemoryError, MemoryError):
+                text = "There is no memory left for the draft model."
+                answer = {"error": "resource_error", "message": text}
+            print_line(answer)
     # Skip interpreter shutdown: freeing memory piece by piece only delays giving it back.
     os._exit(0)
 

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 import sys
 from collections import deque
@@ -20,6 +21,8 @@ from engine.core.sampling_params import SamplingParams
 from engine.models.environment import COMPUTE_ENVIRONMENT
 from engine.models.layout import Dtype, ModelFiles
 from engine.speculation.tree import TokenTree
+
+logger = logging.getLogger(__name__)
 
 _MAX_LINE_BYTES: Final = 1 << 24
 _Answer: TypeAlias = dict[str, Any]
@@ -183,7 +186,7 @@ class DraftProcess:
         answer = await self._ask({"op": "draw", **self._news_of(sequence, ids), **wanted})
         return Drawn(tuple(answer["ids"]), base64.b64decode(answer["weights"]), answer["draft_s"])
 
-    async def draw_again(self, sequence: int, place: int, target: bytes) -> int:
+    async def draw_again(self, sequence: int, place: int, target: bytes) -> int | None:
         """Draw what takes the place of a refused token of the last chain.
 
         Args:
@@ -191,21 +194,33 @@ class DraftProcess:
             place: Of the refused token.
             target: The target's weights there, float16 [V].
 
+        Returns:
+            The token; None: the process has drawn no such chain.
+
         Raises:
             WorkerFailed: The process ended.
         """
         packed = base64.b64encode(target).decode()
         asked = {"op": "draw_again", "sequence": sequence, "place": place, "target": packed}
-        id_: int = (await self._ask(asked))["id"]
+        id_: int | None = (await self._ask(asked))["id"]
         return id_
 
-    async def follow(self, sequence: int, ids: Sequence[int]) -> None:
+    def known_tokens(self, sequence: int) -> int:
+        """Of how many tokens of a sequence the process has been told."""
+        return len(self._known[sequence])
+
+    async def follow(self, sequence: int, ids: Sequence[int], *, drawn: bool = False) -> None:
         """Read what is committed, so that the first proposal need not wait for it.
+
+        Args:
+            sequence: Its number.
+            ids: All tokens committed so far, or the first of them.
+            drawn: Chains will be drawn for it, rather than proposed.
 
         Raises:
             WorkerFailed: The process ended.
         """
-        await self._ask({"op": "follow", **self._news_of(sequence, ids)})
+        await self._ask({"op": "follow", **self._news_of(sequence, ids), "drawn": drawn})
 
     def close(self, sequence: int) -> None:
         """Forget a sequence; unknown ones are fine."""
@@ -216,7 +231,7 @@ class DraftProcess:
         """Kill the process and wait for it: it holds nothing that must be saved."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        await self._reader
+        await asyncio.wait({self._reader})
         assert self._process.stdin is not None
         self._process.stdin.close()
 
@@ -244,20 +259,27 @@ class DraftProcess:
 
     async def _read(self) -> None:
         assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
-            answer: _Answer = json.loads(line)
-            future = self._asked.popleft()
-            if future.done():
-                continue
+        try:
+            while line := await self._process.stdout.readline():
+                self._take(json.loads(line))
+        except (ValueError, LookupError, TypeError) as error:  # no JSON, too long, or unasked for
+            logger.error("the draft's process says something that is no answer: %r", error)
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        await self._process.wait()
+        for future in self._asked:
+            if not future.done():
+                _fail(future, WorkerFailed(self._epitaph()))
+
+    def _take(self, answer: _Answer) -> None:
+        future = self._asked[0]
+        if not future.done():
             if "error" in answer:
                 error = error_class(answer["error"], WorkerFailed)
                 _fail(future, error(answer["message"]))
             else:
                 future.set_result(answer)
-        await self._process.wait()
-        for future in self._asked:
-            if not future.done():
-                _fail(future, WorkerFailed(self._epitaph()))
+        self._asked.popleft()
 
     def _epitaph(self) -> str:
         code = self._process.returncode

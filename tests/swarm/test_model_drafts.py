@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 import pytest_asyncio
@@ -16,12 +17,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.client.client import Client
-from engine.client.drafter import Drafter
+from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import Drafting, drafting_for
 from engine.client.steering import LOOKUPS, MODELS
 from engine.config import ClientConfig
 from engine.core.errors import EnginePaused, ModelError, RequestError, WorkerFailed
-from engine.core.generation import Speculation, TokenEvent
+from engine.core.generation import Speculation, SpeculationWish, TokenEvent
+from engine.core.ids import SessionId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.models.layout import ModelFiles
@@ -29,6 +31,7 @@ from engine.models.sources import resolve
 from engine.speculation.controller import Decision, Reason
 from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.prompt_lookup import PromptLookup
+from engine.speculation.tree import TokenTree
 from engine.speculation.worker_process import DraftOrder
 from tests.support.local_swarm import CLOCK, LocalSwarm, collect, local_swarm
 from tests.support.tiny_models import save_tiny
@@ -91,7 +94,9 @@ async def client_with(swarm: LocalSwarm, name: str, drafter: Drafter | None) -> 
 
 
 async def generate(
-    client: Client, speculation: Speculation | None = None, drafting: Drafting | None = None
+    client: Client,
+    speculation: Speculation | SpeculationWish | None = None,
+    drafting: Drafting | None = None,
 ) -> list[list[TokenEvent]]:
     events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
     stream = client.generate(PROMPTS, PARAMS, speculation=speculation, drafting=drafting)
@@ -259,10 +264,71 @@ async def test_settings_say_what_drafts_for_requests_that_do_not(
         assert bool(counts(events)[0]) is (kind == "model")
 
 
+async def test_request_that_says_how_many_are_drafted_leaves_to_the_settings_by_what(
+    swarm: LocalSwarm, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    client = await client_with(swarm, "wishes", None)
+    for kind in ("ngram", "model"):
+        client.follow(CONFIG.model_copy(update={"speculation": kind}))
+        events = await generate(client, SpeculationWish(num_tokens=2))
+        check_same(events, plain)
+        drafted = [event.drafted_tokens for some in events for event in some]
+        assert max(drafted) == (2 if kind == "ngram" else 0)
+
+
 async def test_model_that_has_no_draft_here_is_said_to_have_none(swarm: LocalSwarm) -> None:
     client = await client_with(swarm, "none", None)
     with pytest.raises(RequestError, match="no draft for the model"):
         await generate(client, Speculation("model", 4))
+
+
+class Text:
+    """A sequence as a draft sees it."""
+
+    def __init__(self, session: int, prompt_tokens: int) -> None:
+        self.session = SessionId(session)
+        self.prompt_tokens = prompt_tokens
+        self.capacity_tokens = prompt_tokens + 64
+        self.sampling = SamplingParams(temperature=0.8, seed=session)
+
+
+async def test_long_text_is_read_in_pieces_between_proposals_for_others(drafter: Drafter) -> None:
+    await drafter.ready()
+    ids = [id_ % 500 for id_ in range(1500)]
+    long, same, short = Text(1, len(ids)), Text(1, len(ids)), Text(3, 3)
+    same.session = SessionId(2)
+    done: list[str] = []
+
+    async def ask(name: str, text: Text, ids: list[int]) -> list[TokenTree]:
+        trees = await drafter.propose([Wanted(text, ids)], 4)
+        done.append(name)
+        return trees
+
+    asked = [ask("long", long, ids), ask("short", short, [5, 6, 7])]
+    (pieces, _) = await asyncio.gather(*asked)
+    assert done == ["short", "long"]
+    assert drafter.follows(long)
+    for start in range(100, 1500, 200):  # as it grows, no step is long
+        await drafter.propose([Wanted(same, ids[:start])], 1)
+    assert await ask("again", same, ids) == pieces
+    chains = await drafter.draw([Wanted(long, ids)], [3], whole=False)
+    assert len(chains[0].ids) == 3
+    drafter.close([long.session, same.session, short.session])
+
+
+async def test_chain_that_the_process_has_not_drawn_fails_for_its_answer_alone(
+    drafter: Drafter,
+) -> None:
+    await drafter.ready()
+    pid, text, target = drafter.pid, Text(4, 3), np.full(512, 1 / 512, "<f2").tobytes()
+    with pytest.raises(WorkerFailed, match="no longer knows the chain"):
+        await drafter.draw_again(text, 0, target)
+    (chain,) = await drafter.draw([Wanted(text, [5, 6, 7])], [2], whole=False)
+    with pytest.raises(WorkerFailed, match="no longer knows the chain"):
+        await drafter.draw_again(text, len(chain.ids), target)
+    assert drafter.pid == pid
+    assert drafter.is_ready
+    drafter.close([text.session])
 
 
 async def test_answer_goes_on_without_a_draft_whose_process_was_killed(
