@@ -24,6 +24,8 @@ def entry_text(comment: str, *lines: str, argument: str = "") -> str:
             "Type=Application",
             "Name=Shoal",
             f"Comment={comment}",
+            # Where that program has been removed, desktops ignore what was left of it.
+            f"TryExec={_escaped(own_command()[0])}",
             f"Exec={command}",
             "Icon=shoal",
             "Terminal=false",
@@ -38,4 +40,8 @@ def _word(text: str) -> str:
     text = text.replace("%", "%%")
     if _RESERVED.search(text):
         text = '"' + re.sub(r'(["`$\\])', r"\\\1", text) + '"'
+    return _escaped(text)
+
+
+def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\")

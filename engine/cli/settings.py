@@ -13,7 +13,7 @@ from engine.core.errors import ConfigError
 from engine.localapi.client import ApiClient
 from engine.localapi.running import Home, find_running
 from engine.localapi.settings import Settings
-from engine.node.settings import SettingsFile
+from engine.node.settings import FILE_ONLY, SettingsFile
 
 _CALL_LIMIT_S: Final = 120.0
 
@@ -58,15 +58,18 @@ def _reset(args: argparse.Namespace) -> int:
 
 def _change(values: dict[str, Any], args: argparse.Namespace) -> int:
     home = Home.from_environment()
-    ready = find_running(home)
-    if ready is None:
-        file = SettingsFile(home.settings_file)
-        text, _ = file.changed(values)
+    ready, file = find_running(home), SettingsFile(home.settings_file)
+    # Some no engine takes from its API; it follows them when it reads the file for the others.
+    by_us = {name: value for name, value in values.items() if ready is None or name in FILE_ONLY}
+    if by_us:
+        text, _ = file.changed(by_us)
         file.write(text)
+    if ready is None:
         shown = file.view()
     else:
+        rest = {name: value for name, value in values.items() if name not in by_us}
         answer = ApiClient.of(ready).call(
-            "PATCH", "/shoal/v1/settings", {"values": values}, timeout_s=_CALL_LIMIT_S
+            "PATCH", "/shoal/v1/settings", {"values": rest}, timeout_s=_CALL_LIMIT_S
         )
         shown = Settings.model_validate(answer)
     _print(shown, list(values), as_json=args.json)

@@ -68,9 +68,9 @@ class Settings(_Answer):
 
 
 class SettingsChange(_Request):
-    """New values by name; None: the default."""
+    """New values by name; None: the default. With none at all the settings file is read again."""
 
-    values: dict[str, Any] = Field(min_length=1, max_length=200)
+    values: dict[str, Any] = Field(max_length=200)
 
 
 class KeptModelInfo(_Answer):

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from engine.core.errors import EngineError
+from engine.core.errors import EngineError, RequestError
 from engine.localapi.running import Home
 from engine.localapi.settings import (
     BackupRequest,
@@ -21,7 +21,7 @@ from engine.localapi.settings import (
 from engine.models import kept
 from engine.node import compute
 from engine.node.node import Node
-from engine.node.settings import SettingsFile, changes, effect_of
+from engine.node.settings import FILE_ONLY, SettingsFile, changes, effect_of
 from engine.swarm import identity_backup
 
 
@@ -40,7 +40,13 @@ class Household:
         return await asyncio.to_thread(self._file.view, tuple(sorted(self._needs_restart)))
 
     async def change_settings(self, change: SettingsChange) -> Settings:
-        """Write settings and let the engine follow them, as far as it can."""
+        """Write settings and let the engine follow the file, as far as it can."""
+        for name in sorted(FILE_ONLY & change.values.keys()):
+            raise RequestError(
+                f"{name} decides whose programs are installed, so only the settings file and "
+                "`shoal settings set` can change it.",
+                param=name,
+            )
         async with self._changing:
             text, wanted = await asyncio.to_thread(self._file.changed, change.values)
             before = self._node.config

@@ -27,6 +27,8 @@ _AT_ONCE: Final = (
     "updates.",
 )
 _RESTART: Final = ("api.",)
+FILE_ONLY: Final = frozenset({"updates.url", "updates.key"})
+"""Whom programs are taken from: whoever has no more than the API's token does not decide that."""
 
 
 class SettingsFile:

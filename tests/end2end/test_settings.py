@@ -61,8 +61,14 @@ def test_settings_are_followed_at_once_and_hold_after_a_restart(
         assert backup["peer_id"] == peer
 
         monkeypatch.setenv("SHOAL_HOME", str(tmp_path))
+        with pytest.raises(ApiFailed, match="only the settings file and `shoal settings set`"):
+            change(engine, updates__url="https://elsewhere.example/shoal.json")
         command = [sys.executable, "-m", "engine", "settings", "set", "guest.user_idle_s=120"]
+        command.append("updates.url=https://mine.example/shoal.json")
         subprocess.run(command, check=True, capture_output=True)
+        shown = engine.api.call("GET", "/shoal/v1/settings")["settings"]
+        (url,) = (one["value"] for one in shown if one["name"] == "updates.url")
+        assert url == "https://mine.example/shoal.json"
     assert file.read_text().startswith("# Mine.")
     with real_engine(tmp_path) as engine:
         engine.wait_state("idle")

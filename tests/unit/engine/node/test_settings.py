@@ -4,7 +4,9 @@ import pytest
 
 from engine.config import Config
 from engine.core.errors import ConfigError, RequestError
-from engine.localapi.settings import Effect
+from engine.localapi.running import Home
+from engine.localapi.settings import Effect, SettingsChange
+from engine.node.household import Household
 from engine.node.settings import SettingsFile, changes, effect_of, value_of
 
 COMMENTED = """\
@@ -98,3 +100,11 @@ def test_changes_are_told_by_name():
     new = Config.model_validate({"guest": {"quiet_s": 5}, "stage": {"blocks": [0, 4]}})
     assert changes(Config(), new) == ("stage.blocks", "guest.quiet_s")
     assert value_of(new, "stage.blocks") == [0, 4]
+
+
+async def test_whose_programs_are_installed_is_not_for_the_api_to_say(file, tmp_path):
+    household = Household(Home.under(tmp_path), SettingsFile(file), None)
+    for name in ("updates.url", "updates.key"):
+        with pytest.raises(RequestError, match="only the settings file"):
+            await household.change_settings(SettingsChange(values={name: "other"}))
+    assert file.read_text() == COMMENTED
