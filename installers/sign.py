@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from engine.updates.manifest import Manifest, PackageFile, opened, public_text, 
 KINDS = {".deb": "deb", ".run": "run", ".exe": "setup"}
 MACHINES = {"amd64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
 DAYS = 90
+_SCRIPT_BYTES = 65536
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -123,7 +125,28 @@ def _described(path: Path, options: argparse.Namespace) -> PackageFile:
         url=f"{options.base_url.rstrip('/')}/{path.name}" if options.base_url else path.name,
         size_bytes=path.stat().st_size,
         sha256=digest,
+        installed_bytes=_installed_bytes(path),
     )
+
+
+def _installed_bytes(path: Path) -> int:
+    """What a package takes on the disk once it is installed, as it says itself; 0 where none does.
+
+    Raises:
+        ValueError: There is no program here that reads the package.
+    """
+    if path.suffix == ".deb":
+        command = ["dpkg-deb", "--field", str(path), "Installed-Size"]
+        try:
+            asked = subprocess.run(command, capture_output=True, text=True, check=True)
+        except (FileNotFoundError, subprocess.CalledProcessError) as error:
+            raise ValueError(
+                f"dpkg-deb cannot say what {path} takes installed ({error})"
+            ) from error
+        return int(asked.stdout) * 1024
+    with path.open("rb") as file:  # what makeself packs begins with a script
+        found = re.search(rb"Uncompressed size: (\d+) KB", file.read(_SCRIPT_BYTES))
+    return int(found[1]) * 1024 if found and path.suffix == ".run" else 0
 
 
 def _passphrase(options: argparse.Namespace, question: str) -> bytes | None:

@@ -6,13 +6,17 @@ whatever kills a test, nothing of this machine is ever inside the folder that is
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -20,8 +24,7 @@ PROGRAMS = ("debootstrap", "dpkg-deb", "unshare", "chroot", "apt-get")
 MIRROR = "http://deb.debian.org/debian"
 PERSON, PERSONS_HOME = "zoe", "/home/Zoë Fisch"
 _LIMIT_S = 420.0
-_OURS = ("/opt/wheels", "/opt/pypi", "/opt/pypi-more")
-"""Where this machine's pip may find packages; mounted where they are there."""
+_NO_MIRROR = "Failed getting release file|Couldn't download"
 _HANDED_ON = (
     "PIP_",
     "UV_",
@@ -43,6 +46,26 @@ def require_clean_systems() -> None:
         pytest.skip("this machine lets nobody mount")
 
 
+def package_folders() -> list[Path]:
+    """Folders of this machine in which its pip looks for packages, as it is told by its settings."""
+    asked = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    )
+    found = set()
+    for line in asked.stdout.splitlines():
+        name, _, value = line.partition("=")
+        key = name.rpartition(".")[2]
+        if key not in ("find-links", "index-url", "extra-index-url"):
+            continue
+        for word in str(ast.literal_eval(value)).split():
+            folder = Path(unquote(word.removeprefix("file://")))
+            if key != "find-links":
+                folder = folder.parent  # an index names files beside it
+            if folder.is_absolute() and folder.is_dir() and folder != Path("/"):
+                found.add(folder)
+    return sorted(found)
+
+
 @dataclass
 class CleanSystem:
     """A Debian in a folder, and a person who uses it."""
@@ -58,7 +81,10 @@ class CleanSystem:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
         )
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        said = done.stdout[-2000:] + done.stderr[-2000:]
+        if done.returncode and re.search(_NO_MIRROR, said):
+            pytest.skip(f"{MIRROR} cannot be reached: {said.strip().splitlines()[-1]}")
+        assert done.returncode == 0, said
         system = cls(folder, shared)
         shutil.copy("/etc/resolv.conf", folder / "etc" / "resolv.conf")
         if Path("/etc/pip.conf").exists():
@@ -106,7 +132,7 @@ class CleanSystem:
             "etc/ssl/certs/ca-certificates.crt"  # a company's, or a test machine's, certificates
         )
         mounts.append(f"if [ -e {bundle} ]; then mount --bind /{bundle} {bundle}; fi")
-        places = {**self.shared, **{ours: Path(ours) for ours in _OURS if Path(ours).exists()}}
+        places = {**self.shared, **{str(folder): folder for folder in package_folders()}}
         for place, path in places.items():
             inside = shlex.quote(place.lstrip("/"))
             mounts.append(f"mkdir -p {inside} && mount --bind {shlex.quote(str(path))} {inside}")
