@@ -44,7 +44,7 @@ def is_mirrored(file: Path) -> bool:
         OSError: It cannot be read.
     """
     text = file.read_bytes().decode("utf-8", "replace") if file.exists() else ""
-    return bool(re.search(r"(?im)^\s*networkingMode\s*=\s*mirrored\s*$", text))
+    return bool(re.search(r"(?im)^\s*networkingMode\s*=\s*mirrored\s*(?:#.*)?$", text))
 
 
 def powershell(script: str) -> tuple[str, ...]:

@@ -175,9 +175,7 @@ class _Setup:
         self._report.progress(0.05, "Ending Shoal's engine")
         if self._stamps.get("reachable") is not None:
             self._close()
-            self._listen(
-                None
-            )  # what is kept shall not open the next one; without a Linux there is none
+            self._listen(None)  # the settings that are kept; without a Linux there are none
             self._stamps.put("reachable", None)
         has_data = self._stamps.get("engine") is not None
         if self._options.keep_data and has_data:
@@ -205,13 +203,14 @@ class _Setup:
                 "Others cannot connect to this computer directly, because that needs Windows 11 22H2 or "
                 "newer; the engine works through other members instead."
             )
-        if wrong := self._open():
-            return f"Others cannot connect to this computer directly, because {wrong} and start the setup again."
+        was_open = self._stamps.get("reachable") == "yes"
+        if wrong := self._open(was_open=was_open):
+            what = "may no longer be able to" if was_open else "cannot"
+            return f"Others {what} connect to this computer directly, because {wrong} and start the setup again."
         return "Others can connect to this computer directly after its next restart."
 
-    def _open(self) -> str:
-        """Open this computer to others; returns why that cannot be, and then nothing is changed."""
-        was_open = self._stamps.get("reachable") == "yes"
+    def _open(self, *, was_open: bool) -> str:
+        """Open this computer to others; returns why that cannot be, and then all is as it was."""
         config = Path.home() / ".wslconfig"
         if not was_open:
             self._stamps.put("reachable", "opening")
@@ -222,7 +221,8 @@ class _Setup:
                 wrong = f"{config} sets another networkingMode; change it to mirrored"
         except OSError as error:
             wrong = f"{config} cannot be changed ({error.strerror}); correct its rights"
-        if not wrong and not self._listen(networking.PORT):
+        is_to_be_told = not wrong
+        if is_to_be_told and not self._listen(networking.PORT):
             wrong = f"Shoal's engine could not be told (details are in {self._report.log}); try once more"
         wrong = wrong or self._open_port()
         if not wrong:
@@ -230,7 +230,8 @@ class _Setup:
         elif not was_open:
             if has_changed:
                 networking.change_settings(config, is_mirrored=False)
-            self._listen(None)
+            if is_to_be_told:
+                self._listen(None)
             self._stamps.put("reachable", None)
         return wrong
 

@@ -447,12 +447,18 @@ def test_persons_own_kind_of_network_stays_and_is_named(pc: Pc, tmp_path: Path) 
     config.write_text("[wsl2]\nnetworkingMode=nat\n")
     assert pc.run("install", "--reachable", "yes") is Exit.DONE
     assert "sets another networkingMode" in pc.said
+    assert not any("swarm.listen" in call for call in pc.windows.said())
     assert config.read_text() == "[wsl2]\nnetworkingMode=nat\n"
     assert pc.machine.elevated == []
 
 
-def test_port_that_cannot_be_closed_is_told(pc: Pc) -> None:
+def test_port_that_cannot_be_opened_again_or_closed_is_told(pc: Pc, tmp_path: Path) -> None:
     assert pc.run("install", "--reachable", "yes") is Exit.DONE
+    pc.machine.declines = True
+    assert pc.run("install", "--reachable", "yes") is Exit.DONE
+    assert "Others may no longer be able to connect" in pc.said
+    assert "networkingMode=mirrored" in (tmp_path / ".wslconfig").read_text()
+    pc.machine.declines = False
     pc.machine.exit_code = 1
     assert pc.run("remove") is Exit.FAILED
     assert "could not be removed (exit code 1)" in pc.said
