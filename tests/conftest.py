@@ -6,11 +6,14 @@ import os
 import signal
 
 import pytest
+import torch
 
 from engine.localapi.running import Home
 
 # A shell that starts us in the background lets us ignore Ctrl-C, and what tests start would do so too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Threads that wait for one another on cores that two test processes share take six times as long.
+torch.set_num_threads(1)
 os.environ["SHOAL_MODELS"] = str(Home.from_environment().models_dir)
 
 
