@@ -67,7 +67,8 @@ class Row(BaseModel):
     drafted_per_round: float
     up_bytes_per_round: float
     """Of one sequence: ids and parents of drafts. With a batch of one exact, with more the frames'
-    headers are in it, as far as rows do not share them; with `auto` all of the rows' frames."""
+    headers are in it, as far as rows do not share them; with `auto` and with chunks ahead, which have
+    no row a round, all of the rows' frames."""
     down_bytes_per_round: float
     """The same of answers. Framing comes on top, per row 24 bytes and per frame 36."""
     round_ms: float
@@ -134,7 +135,7 @@ def row_of(
     ms = 1e3 / setting.slow_down
     round_ms = ms * sum(map(decode_s, drafted)) * batch_size / rounds
     draft_ms = ms * sum(measured.draft_s for measured in drafted) * batch_size / rounds
-    is_led = way.draft != "auto"
+    is_led = _has_row_a_round(way)
     known = [
         draft_ms,
         1e3 * _client_line_s(setting, batch_size * up) if is_led else 0.0,
@@ -282,11 +283,16 @@ def _answered_bytes(measured: Measured) -> int:
     return sent - was_sent
 
 
+def _has_row_a_round(way: Speculation) -> bool:
+    """Whether the client sends one row in each round, and waits for what becomes of it."""
+    return way.draft != "auto" and way.pipelined != "on"
+
+
 def _answers(measured: Measured, way: Speculation) -> int:
     """Rows in them: one of each sequence in each of its rounds, which passes share."""
     before, after = (counters.stages[-1] for counters in _counters(measured))
     batch_size = len(measured.arrivals_s)
     # Of chunks that a verdict makes void some are computed, and none is answered.
-    if batch_size == 1 and way.draft != "auto" and way.pipelined != "on":
+    if batch_size == 1 and _has_row_a_round(way):
         return after.forwards - before.forwards
     return measured.rounds - batch_size

@@ -29,23 +29,15 @@ class Option:
     width: int = 1
     """Alternatives at each place; 1: a chain."""
     mode: DraftMode = DraftMode.SHARED
-    prune_threshold: float = 0.0
-    """τ of the first stage; 0: nothing is pruned."""
-    surviving: float = 1.0
-    """Share of the nodes that pass the first stage at this τ."""
-    remaining: float = 1.0
-    """Share of the accepted tokens that is left at this τ."""
     ahead: int = 1
     """Chunks of so many tokens that are on their way at once; more than one: pipelined."""
 
     def __post_init__(self) -> None:
-        chain = self.width == 1 and self.prune_threshold == 0 and self.source is Source.MODEL
-        if self.mode is not DraftMode.SHARED and not chain:
-            raise ValueError(f"{self.mode} is exact for unpruned chains of a model alone")
-        if self.ahead > 1 and (
-            self.width > 1 or self.prune_threshold or self.mode is not DraftMode.SHARED
-        ):
-            raise ValueError("only unpruned chains with shared noise can be pipelined")
+        is_chain = self.width == 1 and self.source is Source.MODEL
+        if self.mode is not DraftMode.SHARED and not is_chain:
+            raise ValueError(f"{self.mode} is exact for chains of a model alone")
+        if self.ahead > 1 and (self.width > 1 or self.mode is not DraftMode.SHARED):
+            raise ValueError("only chains with shared noise can be pipelined")
 
     @property
     def is_plain(self) -> bool:
@@ -109,11 +101,8 @@ class Costs:
             return self.plain_s
         N = option.num_tokens
         B = self.batch_size
-        survivors = N * option.surviving  # of the first stage, which computes all
-        compute_s = self.num_stages * self.compute_s + B * self.compute_token_s * (
-            N + (self.num_stages - 1) * survivors
-        )
-        hops_s = self.num_stages * self._hop_s(1 + survivors)
+        compute_s = self.num_stages * (self.compute_s + B * self.compute_token_s * N)
+        hops_s = self.num_stages * self._hop_s(1 + N)
         round_s = self.draft_s(option) + compute_s + hops_s + self._client_s(option, all_accepted)
         if option.ahead == 1:
             return round_s

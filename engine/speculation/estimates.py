@@ -81,8 +81,7 @@ class Acceptance:
         rate = self.per_place(option, deviations)
         if option.ahead > 1:
             return answer_tokens(rate, option.num_tokens)
-        accepted = sum(rate**depth for depth in range(1, option.depth + 1))
-        return 1.0 + accepted * option.remaining
+        return 1.0 + sum(rate**depth for depth in range(1, option.depth + 1))
 
     def _prior(self, option: Option) -> float:
         """From the nearest thing that is known: chains speak for trees, shared noise for the rest."""

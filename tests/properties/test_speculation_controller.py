@@ -237,13 +237,12 @@ def test_it_says_why_nothing_is_drafted() -> None:
     assert controller.choose().reason is Reason.TOO_FEW_RIGHT
 
 
-def test_probabilities_are_for_unpruned_chains_of_a_model() -> None:
+def test_probabilities_are_for_chains_of_a_model() -> None:
     for wrong in (
         {"source": Source.LOOKUP},
         {"source": Source.MODEL, "width": 2},
-        {"source": Source.MODEL, "prune_threshold": 0.5},
     ):
-        with pytest.raises(ValueError, match="unpruned chains"):
+        with pytest.raises(ValueError, match="chains of a model"):
             Option(num_tokens=4, mode=DraftMode.DISCO, **wrong)  # type: ignore[arg-type]
 
 

@@ -24,7 +24,8 @@ from engine.protocol.frames import Frame, Kind
 from engine.protocol.messages import message_frame, parse
 from engine.protocol.recovery import Notice, RouteRequest
 from engine.swarm.links import Links
-from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
+from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.losing_stages import at, lose
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
 SPARE = PeerId("s3")
@@ -94,16 +95,6 @@ async def generate(
     return events
 
 
-def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
-    """Do it once the first answer has `count` tokens."""
-
-    def disturb(tokens: int) -> None:
-        if tokens == count:
-            action()
-
-    return disturb
-
-
 class Counted:
     """What stages have computed and replayed since."""
 
@@ -125,12 +116,6 @@ async def newcomer(
 ) -> tuple[Links, Client]:
     links = await swarm.node(name)
     return links, swarm.client(links, config)
-
-
-def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
-    """A stage is gone, and a spare is announced."""
-    swarm.vanish(stage.peer)
-    swarm.hidden = set()
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])

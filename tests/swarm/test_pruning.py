@@ -24,7 +24,8 @@ from engine.protocol.rows import Row, RowFlags
 from engine.speculation.pruner_files import write_pruner
 from engine.speculation.tree import EMPTY, Draft, TokenTree
 from tests.support.drafting import Prophet
-from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
+from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.losing_stages import at, lose
 from tests.support.pruning import pruner_tensors
 from tests.support.strangers import SESSION, sequence
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
@@ -190,25 +191,6 @@ async def test_a_model_in_one_stage_has_nothing_to_prune(
     events = await generate(client, drafts(plain, width=3), ALL)
     check_same(events, plain)
     assert total(events, "pruned_tokens") == 0 < total(events, "accepted_tokens")
-
-
-def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
-    """Do it once, when the first answer has `count` tokens or more."""
-    done = False
-
-    def disturb(tokens: int) -> None:
-        nonlocal done
-        if tokens >= count and not done:
-            done = True
-            action()
-
-    return disturb
-
-
-def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
-    """A stage is gone, and a spare is announced."""
-    swarm.vanish(stage.peer)
-    swarm.hidden = set()
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])

@@ -21,7 +21,8 @@ from engine.speculation.controller import Decision, Reason
 from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.tree import Draft, TokenTree
 from tests.support.drafting import Echo, Prophet, Reciter
-from tests.support.local_swarm import LocalStage, LocalSwarm, collect, local_swarm
+from tests.support.local_swarm import LocalSwarm, collect, local_swarm
+from tests.support.losing_stages import at, lose
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
 SPARE = PeerId("s3")
@@ -310,25 +311,6 @@ async def test_next_turn_finds_what_a_speculative_answer_has_left(swarm: LocalSw
     (alone,) = await collect(swarm.client(await swarm.node("alone"), PATIENT), [turn], [GREEDY])
     assert again[0].reused_tokens >= 64
     assert [event.id for event in again] == [event.id for event in alone]
-
-
-def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
-    """Do it once, when the first answer has `count` tokens or more."""
-    done = False
-
-    def disturb(tokens: int) -> None:
-        nonlocal done
-        if tokens >= count and not done:
-            done = True
-            action()
-
-    return disturb
-
-
-def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
-    """A stage is gone, and a spare is announced."""
-    swarm.vanish(stage.peer)
-    swarm.hidden = set()
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
