@@ -70,8 +70,9 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         "--pipelined",
         type=quantities.names(PIPELINED_VALUES),
         metavar="LIST",
-        help="whether look-up's next proposals set out before the verdict on the last ones: auto: with "
-        "--draft auto where it pays (the default); off: never; on: with --draft ngram always",
+        help="whether proposals set out before the verdict on the last ones: auto: with --draft auto where "
+        "it pays (the default); off: never; on: with --draft ngram always; beside: the ring stays closed, "
+        "and what ngram, model or tree propose waits at the first stage",
     )
     group.add_argument(
         "--temperature", type=quantities.seconds, default=0.0, metavar="T", help="default: greedy"

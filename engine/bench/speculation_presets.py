@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from engine.bench.speculation_prompts import PromptKind
@@ -44,8 +44,9 @@ class Preset:
 _ANY: Final = Preset({"chat": ("ngram",), "copy": ("ngram",)})
 _TABLES: Final[dict[TableName, Preset]] = {
     "dc": Preset(
-        {"chat": ("model", "auto"), "copy": ("ngram", "auto")},
+        {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
         draft_tokens=(2, 4, 8),
+        pipelined={"tree": ("beside",)},
         modes=tuple(MODES),
         stages=1,
         new_tokens=32,
@@ -56,7 +57,7 @@ _TABLES: Final[dict[TableName, Preset]] = {
         {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
         draft_tokens=(4,),
         unpruned=(TREE,),
-        pipelined={"ngram": ("off", "on"), "auto": ("auto", "off")},
+        pipelined={"ngram": ("off", "on"), "auto": ("auto", "off"), "tree": ("auto", "beside")},
         new_tokens=32,
         repeat=2,
         answer_s=5.0,
@@ -99,7 +100,8 @@ def ways(
     Args:
         drafts: Their names.
         draft_tokens: Of each that does not decide it itself, how many for a round.
-        pipelined: For look-up and `auto`; None: as the preset says.
+        pipelined: For look-up and `auto`, and of what a model drafts whether it is beside the ring; None:
+            as the preset says.
         preset: Of the table.
     """
     made: list[Speculation] = []
@@ -107,14 +109,23 @@ def ways(
         flows = pipelined or preset.pipelined.get(draft, ("auto",))
         match draft:
             case "tree":
-                made.append(TREE)
+                made += [replace(TREE, pipelined=flow) for flow in _beside_or_not(flows)]
             case "auto":
                 made += [Speculation("auto", pipelined=flow) for flow in flows]
             case "ngram":
                 made += [Speculation("ngram", n, pipelined=f) for f in flows for n in draft_tokens]
             case "model":
-                made += [Speculation("model", num_tokens) for num_tokens in draft_tokens]
+                made += [
+                    Speculation("model", n, pipelined=f)
+                    for f in _beside_or_not(flows)
+                    for n in draft_tokens
+                ]
     return tuple(made)
+
+
+def _beside_or_not(flows: Sequence[Pipelined]) -> list[Pipelined]:
+    """A model's drafts know no chunks: of `on`, `off` and `auto` one is as good as another."""
+    return list(dict.fromkeys("beside" if flow == "beside" else "auto" for flow in flows))
 
 
 def mode_ways(modes: Sequence[str], draft_tokens: Sequence[int]) -> tuple[Speculation, ...]:

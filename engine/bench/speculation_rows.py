@@ -67,8 +67,8 @@ class Row(BaseModel):
     drafted_per_round: float
     up_bytes_per_round: float
     """Of one sequence: ids and parents of drafts. With a batch of one exact, with more the frames'
-    headers are in it, as far as rows do not share them; with `auto` and with chunks ahead, which have
-    no row a round, all of the rows' frames."""
+    headers are in it, as far as rows do not share them; with `auto`, chunks ahead and drafts beside a closed
+    ring, which have no row a round, all of the rows' frames."""
     down_bytes_per_round: float
     """The same of answers. Framing comes on top, per row 24 bytes and per frame 36."""
     round_ms: float
@@ -135,6 +135,8 @@ def row_of(
     ms = 1e3 / setting.slow_down
     round_ms = ms * sum(map(decode_s, drafted)) * batch_size / rounds
     draft_ms = ms * sum(measured.draft_s for measured in drafted) * batch_size / rounds
+    if way.pipelined == "beside":  # nobody waits for it
+        draft_ms = 0.0
     is_led = _has_row_a_round(way)
     known = [
         draft_ms,
@@ -182,8 +184,8 @@ def row_of(
 
 def way_name(way: Speculation) -> str:
     """What a way to draft is called in reports."""
-    ahead = {"auto": "", "on": "+", "off": "-"}[way.pipelined]
-    return "tree" if way.width > 1 else way.draft + ahead
+    ahead = {"auto": "", "on": "+", "off": "-", "beside": "="}[way.pipelined]
+    return ("tree" if way.width > 1 else way.draft) + ahead
 
 
 def begin_alike(some: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> bool:
@@ -285,7 +287,7 @@ def _answered_bytes(measured: Measured) -> int:
 
 def _has_row_a_round(way: Speculation) -> bool:
     """Whether the client sends one row in each round, and waits for what becomes of it."""
-    return way.draft != "auto" and way.pipelined != "on"
+    return way.draft != "auto" and way.pipelined not in ("on", "beside")
 
 
 def _answers(measured: Measured, way: Speculation) -> int:

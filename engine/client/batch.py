@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 
 from engine.client.drafter import Drafter
@@ -56,6 +57,8 @@ class Sequence:
     """See `SequenceMessage`."""
     draft_sha256: str = ""
     """The draft that its chains are drawn from, where the last stage may need to know."""
+    expects: bool = False
+    """Whether its first stage has been told in this attempt what may come, for rows of the closed ring."""
     option: Option = PLAIN
     """How that was made which is on its way: what the next answer tells of …"""
     tree: TokenTree = EMPTY
@@ -74,10 +77,9 @@ class Sequence:
     @property
     def sent_ids(self) -> list[int]:
         """Those that the stages compute in any case: what follows the newest one may not be wanted."""
-        if self.leads:
-            return self.ids[
-                : self.prompt_tokens
-            ]  # what was accepted is not theirs before the next row
+        if self.leads or self.expects:
+            # What was accepted is not theirs before the next row.
+            return self.ids[: self.prompt_tokens]
         return self.ids if len(self.ids) == self.prompt_tokens else self.ids[:-1]
 
     @property
@@ -154,7 +156,7 @@ class Sequence:
         return wasted
 
     def ground(self) -> None:
-        """Forget all that is on its way."""
+        """Forget all that the client has sent on its way."""
         self.tree, self.known, self.accepted = EMPTY, 0, 0
         self.behind.clear()
 
@@ -177,6 +179,18 @@ class Failure:
 
     error: EngineError
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What became of a round's draft."""
+
+    new: list[int]
+    """Ids that are the sequence's own now."""
+    drafted: int
+    guessed: int
+    """See `Steering.answered`."""
+    pruned: int
 
 
 @dataclass(slots=True)
@@ -226,13 +240,22 @@ class Batch:
         self.stopwatch = self.steering = None
         for sequence in self.waiting:
             sequence.ground()
+            sequence.expects = False
             if self.drafting is not None and self.drafting.make_policy is not None:
                 sequence.leads = False  # until that pays on the new route, too
 
-    def receive(self, row: Row, token: int, logprobs: Logprobs = ()) -> bool:
+    def receive(
+        self, row: Row, token: int, logprobs: Logprobs = (), expected: SequenceOf[int] = ()
+    ) -> bool:
         """Take in a new token, after what is accepted of a draft.
 
         Duplicates and those of older attempts are ignored.
+
+        Args:
+            row: The answer.
+            token: The new one.
+            logprobs: Of all new ones, if asked for.
+            expected: With EXPECTED, what is accepted; else the draft is the sequence's `tree`.
 
         Returns:
             Whether the sequence waits for its client's next row.
@@ -245,28 +268,23 @@ class Batch:
         sequence = self.sequences.get(row.session)
         if sequence is None or sequence.finished or row.position < len(sequence.ids):
             return False
-        tree = sequence.tree
-        if row.accepted > len(tree):
-            raise RemoteProtocolError("The peer accepted more of a draft than there was.")
-        kept = row.kept if len(tree) else ()  # of nothing nothing was left out, whatever is said
-        if kept and (len(kept) != len(tree) or (row.accepted and not kept[row.accepted - 1])):
-            # Any stage between the first and the last can have made this up.
-            self.stop_drafting()
-            self.fail(PeerUnreachable("Stages left tokens out of another draft than there was."))
+        told = self._expected if RowFlags.EXPECTED in row.flags else self._judged
+        judged = told(sequence, row, expected)
+        if judged is None or row.position != len(sequence.ids) + len(judged.new):
             return False
-        # What a chunk begins with that goes on has come as the token after the one before it.
-        path = tree.path_to(row.accepted - 1)[sequence.known :]
-        if row.accepted < sequence.known or row.position != len(sequence.ids) + len(path):
-            return False
-        if logprobs and len(logprobs) != len(path) + 1:
+        new, num_new = judged.new, len(judged.new)
+        if logprobs and len(logprobs) != num_new + 1:
             raise RemoteProtocolError("The peer sent log-probabilities for other tokens.")
         is_first = len(sequence.ids) == sequence.prompt_tokens
-        for place, node in enumerate(path):
-            event = TokenEvent(tree.ids[node], logprobs[place] if logprobs else None)
+        for place, id_ in enumerate(new):
+            event = TokenEvent(id_, logprobs[place] if logprobs else None)
             self.news.put_nowait((sequence.index, event))
-        sequence.ids.extend(tree.ids[node] for node in path)
-        sequence.ids.append(token)
-        drafted = len(tree) - sequence.known + sequence.judged(row.accepted, token)
+        sequence.ids += [*new, token]
+        drafted = judged.drafted
+        if RowFlags.EXPECTED in row.flags:
+            sequence.ground()
+        else:
+            drafted += sequence.judged(row.accepted, token)
         self.prefill_tokens = 0
         if self.troubled_since_s is not None:
             self.recoveries.seconds.append(self.clock.monotonic_s() - self.troubled_since_s)
@@ -278,23 +296,65 @@ class Batch:
             finish = FinishReason.LENGTH
         sequence.finished = finish is not None
         is_open = RowFlags.OPEN in row.flags
-        if is_open:
+        if is_open or RowFlags.EXPECTED in row.flags:
             self.stopwatch = None  # such a round says nothing of how long a token takes
         if self.stopwatch is not None:
             self.stopwatch.arrived(row.session, is_last=sequence.finished)
         if self.steering is not None and not sequence.finished:
-            guessed = len(path) + (row.accepted - 1 in tree.parents)
             rows = len(self.waiting)
-            self.steering.answered(sequence, guessed, len(path), rows, is_open=is_open)
+            self.steering.answered(
+                sequence,
+                judged.guessed,
+                num_new,
+                rows,
+                is_open=is_open,
+                was_expected=RowFlags.EXPECTED in row.flags,
+            )
         reused_tokens = sequence.reused_tokens if is_first else 0
         last = logprobs[-1] if logprobs else None
         now = None if self.steering is None else self.steering.now
-        accepted, pruned = len(path), kept.count(False)
         event = TokenEvent(
-            token, last, finish, reused_tokens, drafted, accepted, now, pruned, row.mode
+            token, last, finish, reused_tokens, drafted, num_new, now, judged.pruned, row.mode
         )
         self.news.put_nowait((sequence.index, event))
         return is_open and not sequence.finished
+
+    def _judged(self, sequence: Sequence, row: Row, expected: SequenceOf[int]) -> _Verdict | None:
+        """What a row says of the draft that its client has sent; None: nothing that fits.
+
+        Raises:
+            RemoteProtocolError: It does not fit the draft.
+        """
+        tree = sequence.tree
+        if row.accepted > len(tree):
+            raise RemoteProtocolError("The peer accepted more of a draft than there was.")
+        kept = row.kept if len(tree) else ()  # of nothing nothing was left out, whatever is said
+        if kept and (len(kept) != len(tree) or (row.accepted and not kept[row.accepted - 1])):
+            # Any stage between the first and the last can have made this up.
+            self.stop_drafting()
+            self.fail(PeerUnreachable("Stages left tokens out of another draft than there was."))
+            return None
+        if row.accepted < sequence.known:
+            return None
+        # What a chunk begins with that goes on has come as the token after the one before it.
+        path = tree.path_to(row.accepted - 1)[sequence.known :]
+        return _Verdict(
+            [tree.ids[node] for node in path],
+            len(tree) - sequence.known,
+            len(path) + (row.accepted - 1 in tree.parents),
+            kept.count(False),
+        )
+
+    def _expected(self, sequence: Sequence, row: Row, expected: SequenceOf[int]) -> _Verdict | None:
+        """What a row says of a draft that its first stage has made of what was expected.
+
+        Raises:
+            RemoteProtocolError: No stage can have taken such a draft.
+        """
+        if not len(expected) <= row.accepted <= sequence.draft_tokens:
+            raise RemoteProtocolError("The peer accepted more than a draft may have.")
+        guessed = min(len(expected) + 1, row.accepted)
+        return _Verdict(list(expected), row.accepted, guessed, row.kept.count(False))
 
     def stop_drafting(self) -> None:
         """Decode plainly from the next attempt on."""

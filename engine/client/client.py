@@ -13,9 +13,11 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Iterable
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
+from engine.client.beside import can_expect
 from engine.client.dealing import Dealer
 from engine.client.drafter import Drafter
 from engine.client.drafting import Drafting, drafting_for
@@ -235,6 +237,7 @@ class Client:
         snapshot, link_s = self.view()
         # Float32 at most; what it is exactly, only the stages know.
         costs = route_costs(route, snapshot, link_s, 4 * self._spec.hidden_size, batch_size)
+        costs = replace(costs, takes_expected=can_expect(self._links, route))
         timing = self._timings.pop((route, batch_size), Timing())
         self._timings[route, batch_size] = timing
         while len(self._timings) > _MAX_TIMINGS:
@@ -296,7 +299,7 @@ class Client:
         if drafting is not None:
             sequence.draft_tokens = drafting.num_tokens
             sequence.draft = drafting.make_draft() if drafting.make_draft else None
-            sequence.leads = drafting.make_policy is None
+            sequence.leads = drafting.make_policy is None and not drafting.beside
             sequence.prune_threshold = drafting.prune_threshold
             if drafting.drafter and drafting.mode is DraftMode.DISCO and params.temperature:
                 sequence.draft_sha256 = drafting.drafter.sha256()
@@ -362,23 +365,25 @@ class Client:
     # Frames in ------------------------------------------------------------------------------
 
     def _on_tokens(self, peer: PeerId, frame: Frame) -> None:
-        if any(row.count != 1 for row in frame.rows):
-            raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
         waiting: dict[Journey, list[Sequence]] = defaultdict(list)
         plain: dict[Journey, list[Sequence]] = defaultdict(list)
-        tokens = zip(frame.rows, frame.ids.tolist(), decode_logprobs(frame), strict=True)
-        for row, token, logprobs in tokens:
+        ids, end = frame.ids.tolist(), 0
+        for row, logprobs in zip(frame.rows, decode_logprobs(frame), strict=True):
+            *expected, token = ids[end : end + row.count]
+            end += row.count
+            if expected and RowFlags.EXPECTED not in row.flags:
+                raise RemoteProtocolError("The peer sent an answer of several tokens for one row.")
             journey = self._journeys.get(row.session)
             if journey is None or row.attempt != journey.batch.attempt:
                 continue  # closed meanwhile, or of an older attempt
             if journey.route is None or journey.route.last != peer:
                 raise RemoteProtocolError("The peer answered for a session that it does not end.")
-            if not 0 <= token < self._spec.vocab_size:
+            if not all(0 <= id_ < self._spec.vocab_size for id_ in (token, *expected)):
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
             sequence = journey.batch.sequences[row.session]
             if RowFlags.REFUSED in row.flags:
                 journey.refused(sequence, row)
-            elif journey.batch.receive(row, token, logprobs):
+            elif journey.batch.receive(row, token, logprobs, expected):
                 waiting[journey].append(sequence)
             elif not sequence.finished:
                 plain[journey].append(sequence)

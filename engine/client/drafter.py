@@ -191,7 +191,12 @@ class Drafter:
             self._reading -= 1
 
     async def propose(
-        self, wanted: Sequence[Wanted], num_tokens: int, width: int = 1
+        self,
+        wanted: Sequence[Wanted],
+        num_tokens: int,
+        width: int = 1,
+        *,
+        depth: int | None = None,
     ) -> list[TokenTree]:
         """What may come next, for each.
 
@@ -199,6 +204,7 @@ class Drafter:
             wanted: Sequences with their ids.
             num_tokens: The most nodes for each.
             width: Alternatives at each place; 1 gives chains.
+            depth: The most places in a row; None: as the draft finds worth it.
 
         Raises:
             WorkerFailed: The process ended, or did not answer in time.
@@ -207,7 +213,9 @@ class Drafter:
         for one in wanted:
             await self._read(process, one)
         rows = [(one.sequence.session, one.ids) for one in wanted]
-        answer = await self._answered(process, process.propose(rows, num_tokens, width=width))
+        answer = await self._answered(
+            process, process.propose(rows, num_tokens, width=width, depth=depth)
+        )
         levels = max((max(tree.depths(), default=0) for tree in answer.trees), default=0)
         self._took(wanted, levels, answer.draft_s)
         return list(answer.trees)

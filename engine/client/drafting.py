@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from engine.client.drafter import Drafter
-from engine.client.steering import LOOKUPS, MODELS, PIPELINED, Policy
+from engine.client.steering import (
+    LOOKUPS,
+    LOOKUPS_BESIDE,
+    MODELS,
+    MODELS_BESIDE,
+    PIPELINED,
+    Policy,
+)
 from engine.core.errors import RequestError
 from engine.core.generation import DraftMode, Speculation
 from engine.protocol.rows import MAX_WHOLE
@@ -34,6 +41,7 @@ class Drafting:
         drafter: The model that drafts; None: none does.
         width: Alternatives at each place of the model's proposals where no policy decides.
         ahead: Chunks of what `make_draft` makes that are on their way at once where none does.
+        beside: Where none does, whether the ring stays closed, and drafts wait at the first stage.
         prune_threshold: τ of the first stage; 0: nothing is pruned; None: as the stage finds worth it.
         mode: How sampled chains of the model are verified where no policy decides.
     """
@@ -44,6 +52,7 @@ class Drafting:
     drafter: Drafter | None = None
     width: int = 1
     ahead: int = 1
+    beside: bool = False
     prune_threshold: float | None = None
     mode: DraftMode = DraftMode.SHARED
 
@@ -51,8 +60,8 @@ class Drafting:
     def always(self) -> Option:
         """What every round is where no policy decides."""
         if self.make_draft is not None:
-            return Option(Source.LOOKUP, self.num_tokens, ahead=self.ahead)
-        return Option(Source.MODEL, self.num_tokens, self.width, self.mode)
+            return Option(Source.LOOKUP, self.num_tokens, ahead=self.ahead, beside=self.beside)
+        return Option(Source.MODEL, self.num_tokens, self.width, self.mode, beside=self.beside)
 
 
 def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Drafting | None:
@@ -72,12 +81,19 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
             "draft set to model.",
             param="draft_mode",
         )
+    if mode is not DraftMode.SHARED and speculation.pipelined == "beside":
+        raise RequestError(
+            f"draft_mode {mode} waits for each verdict; ask for it without pipelined, or for drafts beside "
+            "the ring with draft_mode shared_noise.",
+            param="draft_mode",
+        )
+    beside = speculation.pipelined == "beside"
     match speculation.draft:
         case "off":
             return None
         case "ngram":
             ahead = _AHEAD if speculation.pipelined == "on" else 1
-            return Drafting(PromptLookup, speculation.num_tokens, ahead=ahead)
+            return Drafting(PromptLookup, speculation.num_tokens, ahead=ahead, beside=beside)
         case "model":
             if drafter is None:
                 raise RequestError(
@@ -88,10 +104,13 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
             most = speculation.num_tokens
             if mode is DraftMode.DSD:
                 most = min(most, MAX_WHOLE)
-            return Drafting(None, most, drafter=drafter, width=speculation.width, mode=mode)
+            width = speculation.width
+            return Drafting(None, most, drafter=drafter, width=width, beside=beside, mode=mode)
         case "auto":
-            options = LOOKUPS if speculation.pipelined == "off" else (*LOOKUPS, *PIPELINED)
-            options = options if drafter is None else (*options, *MODELS)
+            pipelined = speculation.pipelined != "off"
+            options = (*LOOKUPS, *PIPELINED, *LOOKUPS_BESIDE) if pipelined else LOOKUPS
+            if drafter is not None:
+                options = (*options, *MODELS, *(MODELS_BESIDE if pipelined else ()))
             most = max(option.num_tokens for option in options)
             policy = functools.partial(Controller, options)
             return Drafting(PromptLookup, most, policy, drafter)

@@ -19,6 +19,7 @@ import numpy as np
 
 from engine.client.asking import Asker
 from engine.client.batch import Batch, Sequence
+from engine.client.beside import Beside
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import shallow
 from engine.core.errors import EngineError, PeerUnreachable, RemoteProtocolError, WorkerFailed
@@ -57,6 +58,7 @@ class Leading:
         self._drafting: set[asyncio.Task[None]] = set()
         self._reading = False
         """Whether the model reads some of the sequences just now."""
+        self._beside = Beside(batch, links, self._begin)
         self._drawing: set[tuple[SessionId, int]] = set()
         """Sequences of which a token was refused, that draw another, and the attempt."""
 
@@ -100,14 +102,16 @@ class Leading:
         self._begin(self._draw_again(route, sequence, row))
 
     def consider(self, route: Route, sequences: SequenceOf[Sequence]) -> None:
-        """Open the ring of those that decode plainly, where drafting pays and can begin.
+        """Draft for those that decode plainly, where that pays and can begin: beside them, or in the lead.
 
         Those whose tokens come together stay together: rows that go apart cost stages passes.
         """
-        steering, drafter = self._batch.steering, self._drafter
-        if steering is None:
-            return
+        steering, drafter, drafting = self._batch.steering, self._drafter, self._batch.drafting
         plain = [sequence for sequence in sequences if not sequence.leads]
+        if steering is None:
+            if drafting is not None and drafting.always.beside:
+                self._beside.tell(route, plain, drafting.always)
+            return
         option = steering.wanted(plain)
         if option.is_plain:
             return
@@ -120,6 +124,9 @@ class Leading:
                     steering.disturbed()
                     self._begin(self._read(drafter, unread))
                 return
+        if option.beside:
+            self._beside.tell(route, plain, option)
+            return
         sessions = Sessions(sessions=tuple(sequence.session for sequence in plain))
         self._asker.tell([route.last], Kind.LEAD, sessions)
         for sequence in plain:

@@ -9,6 +9,7 @@ ring again.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,15 @@ PIPELINED: Final = (
     Option(Source.LOOKUP, 8, ahead=4),
 )
 """The same, several of them on their way at once."""
+LOOKUPS_BESIDE: Final = tuple(
+    Option(Source.LOOKUP, num_tokens, beside=True) for num_tokens in (4, 8)
+)
+"""Chains that wait at the first stage, beside a closed ring."""
+MODELS_BESIDE: Final = (
+    Option(Source.MODEL, 5, beside=True),
+    Option(Source.MODEL, 13, width=4, beside=True),
+)
+"""The same of a model, and trees."""
 MODELS: Final = (
     *(Option(Source.MODEL, num_tokens) for num_tokens in (2, 4, 8)),
     Option(Source.MODEL, 13, width=4),
@@ -58,6 +68,7 @@ class Steered(Protocol):
     ids: list[int]
     draft: Draft | None
     leads: bool
+    option: Option
 
 
 class Policy(Protocol):
@@ -119,18 +130,32 @@ class Steering:
         """Sequences during whose present round a draft got ready."""
         self._rounds: dict[tuple[Option, bool], list[tuple[int, float]]] = defaultdict(list)
         """(Committed tokens, seconds) by what they were, and whether they were disturbed."""
+        self._expected_s = -math.inf
+        """When a row with a draft beside the ring was answered last."""
         self._guesses: dict[SessionId, int] = {}
         """What look-up says of a sequence that decodes plainly."""
         self._decide()
 
     def begins(self, sequence: Steered, option: Option, drafted_tokens: int) -> None:
         """A row of the client's has been made, with so many drafted tokens."""
-        # Else it closes the ring, and is no round like those that follow.
-        if drafted_tokens or (sequence.leads and not option.is_plain):
+        # Else it closes the ring, and is no round like those that follow. Beside a ring a batch's rows
+        # take what the others' drafts do.
+        if (
+            drafted_tokens
+            or (option.beside and self.goes_together)
+            or (sequence.leads and not option.is_plain)
+        ):
             self._running[sequence.session] = option
 
     def answered(
-        self, sequence: Steered, guessed: int, right: int, rows: int, *, is_open: bool
+        self,
+        sequence: Steered,
+        guessed: int,
+        right: int,
+        rows: int,
+        *,
+        is_open: bool,
+        was_expected: bool = False,
     ) -> None:
         """A round is over.
 
@@ -140,11 +165,21 @@ class Steering:
             right: Of them those where something was.
             rows: Sequences of the batch that have not finished.
             is_open: Whether the next row is the client's.
+            was_expected: Whether the first stage had put a draft into the row of a closed ring.
         """
         now_s, session = self._clock.monotonic_s(), sequence.session
         option, before_s = self._running.pop(session, None), self._since_s.get(session)
         self._since_s[session] = now_s
-        if option is not None and not option.is_plain and (guessed or self.goes_together):
+        if was_expected:
+            self._expected_s = now_s
+            option = sequence.option  # it may have been there since an earlier round
+            self._policy.observe_guesses(replace(option, beside=False), guessed, right)
+        elif option is not None and option.is_plain and before_s is not None:
+            # With drafts of others, or of ours that were still there, a round is no plain one.
+            option = None if self._expected_s > before_s else option
+        if option is not None and option.beside:
+            self._policy.observe_guesses(option, 1, right)
+        elif option is not None and not option.is_plain and (guessed or self.goes_together):
             # Who has nothing to say holds up the others of its batch as if it were wrong.
             self._policy.observe_guesses(option, max(1, guessed), right)
         guess = self._guesses.pop(session, None)

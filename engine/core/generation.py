@@ -20,10 +20,11 @@ model, in every round; or either of them where that pays."""
 DRAFT_KINDS: tuple[DraftKind, ...] = ("off", "ngram", "model", "auto")
 
 
-Pipelined = Literal["auto", "off", "on"]
-"""Whether look-up's next proposals set out before the verdict on the last ones: with `auto` drafts where
-that pays, never, or, with drafts in every round, always."""
-PIPELINED_VALUES: tuple[Pipelined, ...] = ("auto", "off", "on")
+Pipelined = Literal["auto", "off", "on", "beside"]
+"""Whether proposals set out before the verdict on the last ones. With `auto` drafts: where that pays, or
+never. With drafts in every round look-up's next ones follow at once (`on`), or all that is proposed waits at
+the first stage for a ring that is closed (`beside`)."""
+PIPELINED_VALUES: tuple[Pipelined, ...] = ("auto", "off", "on", "beside")
 
 
 class DraftMode(StrEnum):

@@ -44,6 +44,8 @@ class ProtocolWindow:
         return str(self.newest) if self.oldest == self.newest else f"{self.oldest}–{self.newest}"
 
 
-OURS: Final = ProtocolWindow(1, 1)
+OURS: Final = ProtocolWindow(1, 2)
+EXPECTING: Final = 2
+"""The first one in which a first stage takes EXPECT, and a last stage answers what came of it."""
 UNSAID: Final = ProtocolWindow(1, 1)
 """What a node speaks that does not say: those before the greeting named it."""

@@ -3,8 +3,8 @@
 Beyond OpenAI's there are `top_k`, `min_p`, `repetition_penalty`; `share_prefixes`: whether stages may let
 others reuse what they compute of the prompt, and us what they computed for others; `lossy`: whether and how
 stages may round what they send one another; and `draft`, with `draft_tokens` and `pipelined`: what proposes
-tokens that are verified several at a time, and whether the next set out before the last ones are, which
-changes nothing but the speed; and `draft_mode`: how a model's are verified where tokens are drawn by chance.
+tokens that are verified several at a time, and whether the next set out before the last ones are (or
+wait at the first stage, beside a closed ring), which changes nothing but the speed; and `draft_mode`: how a model's are verified where tokens are drawn by chance.
 """
 
 from __future__ import annotations

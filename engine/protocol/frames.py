@@ -1,6 +1,6 @@
 """The frame: what links between nodes carry.
 
-A frame is a fixed header and a body. The body of a *row frame* (`STEP`, `TOKENS`) is a row table,
+A frame is a fixed header and a body. The body of a *row frame* (`STEP`, `TOKENS`, `EXPECT`) is a row table,
 token ids and a payload, all packed: rows of different sessions lie one after another, never
 padded, and the table says where each begins. The body of every other kind is the payload alone,
 a message of `engine.protocol.messages`.
@@ -71,6 +71,7 @@ class Kind(IntEnum):
     STEP = 20
     TOKENS = 21
     REFERENCE = 22
+    EXPECT = 23
     STATS = 30
     STATS_REPLY = 31
     HOLD = 40
@@ -84,7 +85,7 @@ class Kind(IntEnum):
     FILLER = 52
 
 
-ROW_KINDS = frozenset({Kind.STEP, Kind.TOKENS})
+ROW_KINDS = frozenset({Kind.STEP, Kind.TOKENS, Kind.EXPECT})
 
 
 class Dtype(IntEnum):

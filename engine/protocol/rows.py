@@ -7,7 +7,8 @@ row, 24 bytes, little endian
 `position` is the place of the row's first token in its sequence; `count` how many tokens it has.
 The last `drafted` of them are a draft's: a token tree that hangs from the token before them. A row that
 is all draft goes on from the end of the chain that the row before it drafted, before anybody knows what
-becomes of that. In the frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
+becomes of that. In EXPECT all rows are all draft: what the client of a closed ring expects from `position` on.
+In the frame all ids follow the table, each in as many bytes as the largest needs, then the parents of drafts
 that are no chains, a byte each: 0 for the token before the draft, n for the n-th of the draft.
 Where a first stage has left some of `pruned from` tokens out, a bitmap of those that are there follows
 the row's parents.
@@ -80,6 +81,9 @@ class RowFlags(IntFlag, boundary=STRICT):
     REFUSED = 16
     """In TOKENS: after what is accepted of its draft the client draws the next token, from the
     distribution that comes with the row; the id is none."""
+    EXPECTED = 32
+    """In TOKENS: the ring is closed, and the row had a draft made of what the client expected. The ids of
+    those accepted come with the new one, and `accepted` is how many tokens the draft had."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,41 @@ def check_row(
             raise DraftRefused(str(error)) from error
 
 
+def check_expected(
+    peer: PeerId,
+    session: Session,
+    row: Row,
+    ids: npt.NDArray[np.int32],
+    frame: Frame,
+    order: LoadOrder,
+) -> TokenTree:
+    """Say whether a row of an EXPECT frame may be kept, and what tree it is; see `check_row`.
+
+    Raises:
+        DraftRefused: It can be no row's draft.
+        RemoteProtocolError: The peer breaks another rule.
+    """
+    if peer != session.owner or not session.is_first:
+        raise RemoteProtocolError("The peer expects something of a session that is not its own.")
+    told = Row(row.session, row.position, row.count, row.attempt, RowFlags.NONE, row.parents)
+    if frame.width or len(frame.payload) or not row.goes_on or row != told:
+        raise RemoteProtocolError("The peer sent what it expects as something else.")
+    tree = TokenTree(tuple(ids.tolist()), row.parents)
+    try:
+        check_tree(tree, vocab_size=order.spec.vocab_size, max_nodes=session.draft_tokens)
+        _check_reach(session, row.position, tree)
+    except RemoteProtocolError as error:
+        raise DraftRefused(str(error)) from error
+    return tree
+
+
+def _check_reach(session: Session, position: int, tree: TokenTree) -> None:
+    if position + max(tree.depths()) > session.capacity_tokens:
+        raise RemoteProtocolError(
+            "A draft reaches beyond the room that was reserved for its answer."
+        )
+
+
 def _check_follows(session: Session, row: Row) -> None:
     """Say whether a row goes on where the accepted part of a draft ends, or from all of one."""
     if not row.goes_on and not len(session.drafts):
@@ -107,10 +142,7 @@ def _check_draft(
         return
     tree = TokenTree(tuple(ids.tolist()), row.parents)
     check_tree(tree, vocab_size=order.spec.vocab_size, max_nodes=session.draft_tokens)
-    if row.position + row.committed + max(tree.depths()) > session.capacity_tokens:
-        raise RemoteProtocolError(
-            "A draft reaches beyond the room that was reserved for its answer."
-        )
+    _check_reach(session, row.position + row.committed, tree)
     if row.is_prefill or (waiting_tokens and not row.goes_on):
         raise RemoteProtocolError("A draft came before the tokens that it follows were computed.")
     if row.mode is not DraftMode.SHARED:

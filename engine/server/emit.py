@@ -147,21 +147,25 @@ def token_frames(
                 session.emit(work.row.position, work.row.committed)
             if (draft := session.drafts.of(work.row)) is not None:
                 draft.computed()
-    asked = [work.row for work in batch if work.row.flags & RowFlags.SAMPLE]
-    ring: dict[PeerId, list[tuple[Row, int]]] = defaultdict(list)
-    clients: dict[PeerId, list[tuple[Row, Sampled]]] = defaultdict(list)
-    for asking, token in zip(asked, sampled, strict=True):
+    asked = [work for work in batch if work.row.flags & RowFlags.SAMPLE]
+    ring: dict[PeerId, list[tuple[Row, list[int]]]] = defaultdict(list)
+    clients: dict[PeerId, list[tuple[Row, list[int], Sampled]]] = defaultdict(list)
+    for work, token in zip(asked, sampled, strict=True):
+        asking = work.row
         session = table.get(asking.session)
         if session is None or session.attempt != asking.attempt:
             continue
         if asking.goes_on and session.drafts.of(asking) is None:
             continue  # the one before it in this pass, or in the last one, has refuted it
         session.drafts.judged(asking, token.accepted, token.id if token.finish is None else None)
-        depth = len(path_to(asking.parents, token.accepted))
-        position = asking.position + asking.committed + depth
+        path = path_to(asking.parents, token.accepted)
+        position = asking.position + asking.committed + len(path)
         flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]
-        is_open = RowFlags.OPEN if session.client_leads else asking.flags & RowFlags.OPEN
-        session.client_leads = False
+        # Which draft it was the client does not know: it is told the tokens, and leads only after others.
+        is_expected = bool(asking.parents or asking.kept) and not asking.flags & RowFlags.OPEN
+        opens = session.client_leads and not is_expected
+        is_open = RowFlags.OPEN if opens else asking.flags & RowFlags.OPEN
+        session.client_leads = session.client_leads and is_expected
         mode = asking.mode
         if token.refusal:
             flags, mode = flags | RowFlags.REFUSED, DraftMode.DSSD
@@ -177,15 +181,21 @@ def token_frames(
             weights=token.refusal,
             kept=asking.kept,
         )
-        clients[session.owner].append((answer, token))
+        told, ids = answer, [token.id]
+        if is_expected:
+            drafted = len(asking.kept) or len(asking.parents)
+            flags |= RowFlags.EXPECTED
+            told = replace(answer, count=1 + len(path), flags=flags, accepted=drafted)
+            ids = [*work.ids[[asking.committed + node for node in path]].tolist(), token.id]
+        clients[session.owner].append((told, ids, token))
         if token.finish is None and not is_open and not session.is_mute:
             step = replace(answer, flags=RowFlags.SAMPLE, mode=DraftMode.SHARED, kept=())
-            ring[session.next_peer].append((step, token.id))
+            ring[session.next_peer].append((step, [token.id]))
     for peer, steps in ring.items():
         yield peer, _ids_frame(Kind.STEP, steps)
     for peer, answers in clients.items():
-        logprobs = encode_logprobs([_logprobs(token) for _, token in answers])
-        yield peer, _ids_frame(Kind.TOKENS, [(row, token.id) for row, token in answers], logprobs)
+        logprobs = encode_logprobs([_logprobs(token) for _, _, token in answers])
+        yield peer, _ids_frame(Kind.TOKENS, [(row, ids) for row, ids, _ in answers], logprobs)
 
 
 def _logprobs(token: Sampled) -> tuple[TokenLogprobs, ...]:
@@ -193,7 +203,7 @@ def _logprobs(token: Sampled) -> tuple[TokenLogprobs, ...]:
     return () if token.logprobs is None else (*token.path_logprobs, token.logprobs)
 
 
-def _ids_frame(kind: Kind, rows: Sequence[tuple[Row, int]], payload: bytes = b"") -> Frame:
-    """One new id per row."""
-    ids = np.array([token for _, token in rows], np.int32)
+def _ids_frame(kind: Kind, rows: Sequence[tuple[Row, list[int]]], payload: bytes = b"") -> Frame:
+    """New ids, one for most rows."""
+    ids = np.array([token for _, tokens in rows for token in tokens], np.int32)
     return Frame(kind, payload, tuple(row for row, _ in rows), ids)

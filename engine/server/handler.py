@@ -42,8 +42,9 @@ from engine.protocol.recovery import (
     ReplayRequest,
     RouteRequest,
 )
-from engine.server.arrivals import DraftRefused, RowsMissing, check_row
+from engine.server.arrivals import DraftRefused, RowsMissing, check_expected, check_row
 from engine.server.endings import Endings
+from engine.server.expectation import Expectation
 from engine.server.pace import Pace, PassCost
 from engine.server.recovery import refusal
 from engine.server.scheduler import Work
@@ -73,6 +74,7 @@ class StageHandler:
         self.pace = Pace()
         links.on([Kind.OPEN], self._on_open)
         links.on([Kind.STEP], self._on_step)
+        links.on([Kind.EXPECT], self._on_expect)
         links.on([Kind.KEEP, Kind.CLOSE, Kind.LEAD], self._on_sessions)
         links.on([Kind.HOLD, Kind.ROUTE, Kind.REPLAY], self._on_repair)
         links.on([Kind.STATS], self._on_stats)
@@ -262,6 +264,8 @@ class StageHandler:
                 continue
             if not row.goes_on:
                 serving.passes.drop_void(session)
+            if session.is_first and not waiting_tokens:
+                row, ids = session.with_expected(row, ids)
             session.arrived(row, ids)
             serving.reuse.arrived(session, row)
             serving.passes.add(
@@ -278,6 +282,25 @@ class StageHandler:
                 )
             )
         self.pace.encode_s += self._clock.monotonic_s() - started_s
+
+    def _on_expect(self, peer: PeerId, frame: Frame) -> None:
+        at = 0
+        for row in frame.rows:
+            ids = frame.ids[at : at + row.count]
+            at += row.count
+            serving = self._servings.holder(row.session)
+            session = None if serving is None else serving.table.get(row.session)
+            if serving is None or session is None:
+                continue
+            if session.attempt != row.attempt or session.is_deaf:
+                continue
+            try:
+                tree = check_expected(peer, session, row, ids, frame, serving.order)
+            except DraftRefused as error:
+                serving.recovery.draft_refused(session, str(error))
+                continue
+            session.expectation = session.expectation or Expectation()
+            session.expectation.take(row.position, tree)
 
     def _on_stats(self, peer: PeerId, frame: Frame) -> None:
         request = parse(frame, StatsRequest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ from engine.core.kv_room import PAGE_TOKENS, KvRoom, kv_room
 from engine.core.plans import Hop, Route, Span
 from engine.protocol.frames import Codec
 from engine.protocol.messages import OpenRequest
-from engine.protocol.rows import MAX_DRAFTED, Row
+from engine.protocol.rows import MAX_DRAFTED, Row, RowFlags
 from engine.server.drafts import OpenDrafts
+from engine.server.expectation import Expectation
 from engine.server.kept import Kept
 
 REPLAYS_PER_TOKEN = 16
@@ -56,6 +57,8 @@ class Session:
     replay), or where what is accepted of its drafts ends."""
     drafts: OpenDrafts = field(default_factory=OpenDrafts)
     """Of the last rows that arrived."""
+    expectation: Expectation | None = None
+    """What its client has last said of what will come, at a first stage; None: nothing yet."""
     settled: list[Kept] = field(default_factory=list)
     """What rows say of the drafts before them that the worker has not been given yet."""
     has_begun: bool = False
@@ -103,6 +106,25 @@ class Session:
             self.position = row.position + row.committed
         elif settled:
             self.position = settled[-1].end
+
+    def with_expected(
+        self, row: Row, ids: npt.NDArray[np.int32]
+    ) -> tuple[Row, npt.NDArray[np.int32]]:
+        """A row, with what its client expects to follow it if it is one of the closed ring.
+
+        Args:
+            row: Passed `arrivals.check_row`, has not arrived yet, and nothing waits before it.
+            ids: `[row.count]`
+        """
+        if self.expectation is None or row.count > 1 or row.flags is not RowFlags.SAMPLE:
+            return row, ids
+        settled = self.drafts.settled(row) if row.position > self.position else []
+        news = np.concatenate([*(kept.ids for kept in settled), ids]).tolist()
+        tree = self.expectation.beyond(row.position + 1 - len(news), news)
+        if not len(tree):
+            return row, ids
+        row = replace(row, count=1 + len(tree), parents=tree.parents)
+        return row, np.array([*ids, *tree.ids], np.int32)
 
     def take_settled(self) -> list[Kept]:
         """Make tokens the sequence's own that were computed and sent on as drafts.
@@ -176,6 +198,7 @@ class Session:
         self.attempt = attempt
         self.position, self.settled = self.computed, []
         self.drafts.clear()
+        self.expectation = None
         self.is_deaf = self.is_mute = self.is_routed = self.client_leads = False
 
     def lead(self, route: Route, index: int, send_from: int) -> None:

@@ -89,11 +89,15 @@ class Controller:
         """
         plain_s, without = self._expected_s(PLAIN), frozenset(silent)
         current = self._current.get(without, PLAIN)
-        options = [option for option in self._options if option.source not in silent]
+        options = [
+            option
+            for option in self._options
+            if option.source not in silent and (self._costs.takes_expected or not option.beside)
+        ]
         if not options:
             return Decision(PLAIN, Reason.NOTHING_TO_DRAFT_WITH, 1.0)
         speed_ups = {
-            option: self._acceptance.committed(option) * plain_s / self._expected_s(option)
+            option: self._committed(option) * plain_s / self._expected_s(option)
             for option in options
         }
         # Chunks that turn out worthless were computed by others' machines.
@@ -157,9 +161,13 @@ class Controller:
     def _expected_s(self, option: Option) -> float:
         return self._timing.expected_s(option, self._costs, self._acceptance)
 
+    def _committed(self, option: Option, deviations: float = 0.0) -> float:
+        meanwhile = self._costs.tokens_meanwhile(option)
+        return self._acceptance.committed(option, deviations, meanwhile)
+
     def _may_lose_s(self, option: Option, plain_s: float) -> float:
         """If drafts are right as seldom as may be, by what is known of them."""
-        committed = self._acceptance.committed(option, _DOUBT_DEVIATIONS)
+        committed = self._committed(option, _DOUBT_DEVIATIONS)
         doubt = 1.0 if self._timing.knows(option) else _DOUBT_TIME
         return max(0.0, doubt * self._expected_s(option) - committed * plain_s)
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from engine.core.generation import DraftMode
 from engine.speculation.message_sizes import down_bytes, up_bytes
 from engine.speculation.pipelining import answer_s
+
+_EXPECTED_SHARE: Final = 0.5
+"""Of what is drafted beside a closed ring: what goes into its rows. After a row with a draft comes one
+without, if not all of it was right."""
 
 
 class Source(StrEnum):
@@ -31,6 +36,8 @@ class Option:
     mode: DraftMode = DraftMode.SHARED
     ahead: int = 1
     """Chunks of so many tokens that are on their way at once; more than one: pipelined."""
+    beside: bool = False
+    """Whether the ring stays closed: the first stage is told what may come, and nobody waits for it."""
 
     def __post_init__(self) -> None:
         is_chain = self.width == 1 and self.source is Source.MODEL
@@ -38,6 +45,8 @@ class Option:
             raise ValueError(f"{self.mode} is exact for chains of a model alone")
         if self.ahead > 1 and (self.width > 1 or self.mode is not DraftMode.SHARED):
             raise ValueError("only chains with shared noise can be pipelined")
+        if self.beside and (self.ahead > 1 or self.mode is not DraftMode.SHARED):
+            raise ValueError("beside a closed ring there are no chunks, and only shared noise")
 
     @property
     def is_plain(self) -> bool:
@@ -82,6 +91,8 @@ class Costs:
     """Of what DSD and DSSD send."""
     replica_s: float = 0.0
     """DISCO: a pass of the last stage's replica."""
+    takes_expected: bool = False
+    """Whether the route's ends know drafts beside a closed ring."""
     draft_token_s: dict[Source, float] = field(default_factory=dict)
     """c per level of a chain or tree, by what drafts."""
 
@@ -94,13 +105,18 @@ class Costs:
         """A round, eq. 6, or what passes between the answers to chunks; with the draft's time.
 
         Args:
-            option: What is drafted; a plain one takes `plain_s`.
+            option: What is drafted; a plain one takes `plain_s`, and beside the ring only what is
+                computed and sent more costs time.
             all_accepted: Chance that no token is refused, on which some modes depend.
         """
         if option.is_plain:
             return self.plain_s
         N = option.num_tokens
         B = self.batch_size
+        if option.beside:
+            tokens = _EXPECTED_SHARE * B * (N - option.width)
+            token_s = self.compute_token_s + self.token_bytes / self.bytes_per_s
+            return self.plain_s + self.num_stages * tokens * token_s
         compute_s = self.num_stages * (self.compute_s + B * self.compute_token_s * N)
         hops_s = self.num_stages * self._hop_s(1 + N)
         round_s = self.draft_s(option) + compute_s + hops_s + self._client_s(option, all_accepted)
@@ -111,6 +127,10 @@ class Costs:
     def draft_s(self, option: Option) -> float:
         """c: a pass of the draft for each place."""
         return option.depth * self.batch_size * self.draft_token_s.get(option.source, 0.0)
+
+    def tokens_meanwhile(self, option: Option) -> int:
+        """How many tokens the ring yields while one comes to the client and its draft to the first stage."""
+        return max(1, math.ceil((self.draft_s(option) + self.client_rtt_s) / self.plain_s))
 
     def _interval_s(self, option: Option) -> float:
         """How fast chunks can follow one another: as the busiest part of the pipe takes them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from engine.core.generation import DraftMode
-from engine.speculation.costs import Costs, Option, Source
+from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.pipelining import answer_tokens
 
 _PRIOR: Final = {Source.LOOKUP: 0.3, Source.MODEL: 0.5}
@@ -36,15 +36,16 @@ class Acceptance:
     """
 
     def __init__(self) -> None:
-        self._guesses: dict[tuple[Source, bool, bool], _Guesses] = {}
+        self._guesses: dict[tuple[Source, bool, bool, bool], _Guesses] = {}
 
     def note(self, option: Option, guessed: int, right: int) -> None:
         """Take what became of a draft.
 
         Args:
             option: What drafted.
-            guessed: Places in a row that were guessed until one was wrong, that one included.
-            right: Of them the right ones; `guessed` or one less.
+            guessed: Places in a row that were guessed until one was wrong, that one included; beside a
+                closed ring one for each of its rounds.
+            right: Of them the right ones; `guessed` or one less, beside a ring all that came of it.
         """
         guesses = self._guesses.setdefault(_key(option), _Guesses())
         guesses.made += guessed
@@ -64,6 +65,7 @@ class Acceptance:
             option: What drafts.
             deviations: By how many standard deviations to doubt what was seen.
         """
+        option = replace(option, beside=False)
         guesses = self._guesses.get(_key(option), _Guesses())
         prior = self._prior(option)
         rate = (guesses.right + _PRIOR_WEIGHT * prior) / (guesses.made + _PRIOR_WEIGHT)
@@ -74,19 +76,43 @@ class Acceptance:
         """Chance that the longest path is right to its end."""
         return self.per_place(option) ** option.depth
 
-    def committed(self, option: Option, deviations: float = 0.0) -> float:
-        """Tokens that a round commits on average (a of [BB] §7), the target's own included."""
+    def committed(self, option: Option, deviations: float = 0.0, meanwhile: int = 1) -> float:
+        """Tokens that a round commits on average (a of [BB] §7), the target's own included.
+
+        Args:
+            option: What drafts.
+            deviations: By how many standard deviations to doubt what was seen.
+            meanwhile: Beside a ring, `Costs.tokens_meanwhile`.
+        """
         if option.is_plain:
             return 1.0
         rate = self.per_place(option, deviations)
+        if option.beside:
+            return 1.0 + self._expected(option, rate, deviations, meanwhile)
         if option.ahead > 1:
             return answer_tokens(rate, option.num_tokens)
         return 1.0 + sum(rate**depth for depth in range(1, option.depth + 1))
 
+    def _expected(
+        self, option: Option, per_place: float, deviations: float, meanwhile: int
+    ) -> float:
+        """What a round of a closed ring commits beyond its token.
+
+        All tokens that come `meanwhile` must be guessed for the rest to be of use, and a row without a
+        draft comes before each with one.
+        """
+        hit = per_place**meanwhile
+        places = range(1, option.depth - meanwhile + 1)
+        prior = hit / (1 + hit) * sum(per_place**place for place in places)
+        rounds = self._guesses.get(_key(option), _Guesses())
+        weight = rounds.made + _PRIOR_WEIGHT
+        mean = (rounds.right + _PRIOR_WEIGHT * prior) / weight
+        return max(0.0, mean - deviations * math.sqrt(mean * (1 + mean) / weight))
+
     def _prior(self, option: Option) -> float:
         """From the nearest thing that is known: chains speak for trees, shared noise for the rest."""
         prior = _PRIOR[option.source]
-        chain = self._guesses.get((option.source, True, True))
+        chain = self._guesses.get((option.source, True, True, False))
         if chain is not None and chain.made > 0:
             prior = (chain.right + _PRIOR_WEIGHT * prior) / (chain.made + _PRIOR_WEIGHT)
         if option.width > 1:
@@ -119,7 +145,7 @@ class Timing:
         self._ratios[option] = (
             ratio if known is None else known + _TIME_SHARE * (min(ratio, 2 * known) - known)
         )
-        if not option.is_plain and option.ahead == 1:
+        if not option.is_plain and option.ahead == 1 and not option.beside:
             self._of_rounds += _TIME_SHARE * (self._ratios[option] - self._of_rounds)
 
     def expected_s(self, option: Option, costs: Costs, acceptance: Acceptance) -> float:
@@ -127,12 +153,13 @@ class Timing:
         sure = 0.0 if option.is_plain else acceptance.all_accepted(option)
         known = self._ratios.get(option)
         if known is None:
-            known = 1.0 if option.is_plain else self._of_rounds
+            is_led = not option.is_plain and not option.beside
+            known = self._of_rounds if is_led else self._ratios.get(PLAIN, 1.0)
         if option.ahead == 1:
             return costs.round_s(option, sure) * known
         alone_s = self.expected_s(replace(option, ahead=1), costs, acceptance)
         return (1 - sure) * alone_s + sure * known * costs.round_s(option, 1.0)
 
 
-def _key(option: Option) -> tuple[Source, bool, bool]:
-    return option.source, option.width == 1, option.mode is DraftMode.SHARED
+def _key(option: Option) -> tuple[Source, bool, bool, bool]:
+    return option.source, option.width == 1, option.mode is DraftMode.SHARED, option.beside

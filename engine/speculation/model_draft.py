@@ -87,10 +87,13 @@ class ModelDraft:
 
     def propose(self, ids: Sequence[int], num_tokens: int) -> TokenTree:
         """See `Draft`."""
-        return together(self._model, [self.steps(ids, num_tokens)])[0]
+        return together(self._model, [self.steps(ids, num_tokens, num_tokens)])[0]
 
-    def steps(self, ids: Sequence[int], num_tokens: int) -> Steps:
-        """The same, pass by pass, so that several sequences can go through the model together."""
+    def steps(self, ids: Sequence[int], num_tokens: int, max_depth: int) -> Steps:
+        """The same, pass by pass, so that several sequences can go through the model together.
+
+        The tree has at most `max_depth` places in a row.
+        """
         # Every node that is looked beyond takes room, at most `width` for each that is proposed.
         if num_tokens < 1 or len(ids) + self.width * num_tokens > self._capacity_tokens:
             return EMPTY
@@ -98,7 +101,7 @@ class ModelDraft:
         logits = yield self._reading(ids)
         levels = [self._alternatives(logits, [_Looked(_Node(-1, ROOT, 1.0), ())], ids, ROOT)]
         looked: list[_Looked] = []
-        while len(levels) < num_tokens:
+        while len(levels) < min(num_tokens, max_depth):
             beyond = self._worth_looking(levels, num_tokens)
             if not beyond:
                 break

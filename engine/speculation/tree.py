@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +52,29 @@ class TokenTree:
             path.append(node)
             node = self.parents[node]
         return tuple(reversed(path))
+
+    def beyond(self, ids: Iterable[int]) -> TokenTree:
+        """What follows nodes that say `ids`, one after another from the root; nothing if none do."""
+        tree = self
+        for id_ in ids:
+            tree = tree._below(id_)
+        return tree
+
+    def _below(self, id_: int) -> TokenTree:
+        top = next(
+            (n for n, p in enumerate(self.parents) if p == ROOT and self.ids[n] == id_), None
+        )
+        if top is None:
+            return EMPTY
+        places = {top: ROOT}
+        for node, parent in enumerate(self.parents):
+            if parent in places:
+                places[node] = len(places) - 1
+        rest = list(places)[1:]
+        return TokenTree(
+            tuple(self.ids[node] for node in rest),
+            tuple(places[self.parents[node]] for node in rest),
+        )
 
     def pruned(self, kept: Sequence[bool]) -> tuple[TokenTree, tuple[int, ...]]:
         """What is left when some nodes go, each with all that follows it.

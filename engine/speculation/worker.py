@@ -90,7 +90,7 @@ class Drafts:
         for row in message["rows"]:
             draft, ids = self._taken(row)
             draft.width = message["width"]
-            steps.append(draft.steps(ids, message["num_tokens"]))
+            steps.append(draft.steps(ids, message["num_tokens"], message["depth"]))
         trees = together(self._model, steps)
         self._last_at_least(started_s, max(max(tree.depths(), default=0) for tree in trees))
         described = [{"ids": tree.ids, "parents": tree.parents} for tree in trees]

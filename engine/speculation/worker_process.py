@@ -144,7 +144,12 @@ class DraftProcess:
         )
 
     async def propose(
-        self, rows: Sequence[tuple[int, Sequence[int]]], num_tokens: int, *, width: int = 1
+        self,
+        rows: Sequence[tuple[int, Sequence[int]]],
+        num_tokens: int,
+        *,
+        width: int = 1,
+        depth: int | None = None,
     ) -> Proposals:
         """What may come next in some sequences; see `engine.speculation.tree.Draft`.
 
@@ -153,6 +158,7 @@ class DraftProcess:
                 are taken to be; the next call may take those back.
             num_tokens: The most nodes wanted for each.
             width: Alternatives at each place; 1 gives a chain.
+            depth: The most places in a row; None: as the draft finds worth it.
 
         Raises:
             WorkerFailed: The process ended.
@@ -163,6 +169,7 @@ class DraftProcess:
                 "rows": [self._news_of(sequence, ids) for sequence, ids in rows],
                 "num_tokens": num_tokens,
                 "width": width,
+                "depth": num_tokens if depth is None else depth,
             }
         )
         trees = (TokenTree(tuple(one["ids"]), tuple(one["parents"])) for one in answer["trees"])

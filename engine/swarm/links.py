@@ -102,6 +102,14 @@ class Links:
         """Let `handler` know of every link that ended, and why."""
         self._lost_handlers.append(handler)
 
+    def protocol(self, peer: PeerId) -> int:
+        """The version of the protocol that we speak to `peer`; 0 while no link to it works."""
+        if peer == self.local_peer:
+            return self._membership.protocols.newest
+        neighbour = self.neighbours.get(peer)
+        link = None if neighbour is None else neighbour.outgoing
+        return 0 if link is None else link.protocol
+
     def learn_addresses(self, peer: PeerId, addresses: Sequence[str]) -> None:
         """Where `peer` can be reached: plain or circuit multiaddrs."""
         if peer != self.local_peer:

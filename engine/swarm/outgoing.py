@@ -75,6 +75,11 @@ class OutgoingLink:
         return self._channel is not None
 
     @property
+    def protocol(self) -> int:
+        """The version that is spoken; 0 while frames cannot flow."""
+        return 0 if self._channel is None else self._channel.protocol
+
+    @property
     def held_frames(self) -> bool:
         """Whether frames may be lost with the link."""
         return self.was_up or bool(self._early)

@@ -44,7 +44,7 @@ def drafts(draw):
 @st.composite
 def some_rows(draw):
     parents = draw(drafts())
-    flags, mode = RowFlags(draw(st.integers(0, 31))), draw(st.sampled_from(DraftMode))
+    flags, mode = RowFlags(draw(st.integers(0, 63))), draw(st.sampled_from(DraftMode))
     distributions = len(parents) if mode is DraftMode.DSD else 0
     singles = len(parents) if mode in (DraftMode.DSSD, DraftMode.DISCO) else 0
     if RowFlags.REFUSED in flags:
@@ -54,7 +54,7 @@ def some_rows(draw):
     return Row(
         SessionId(draw(st.integers(0, 2**64 - 1))),
         draw(st.integers(0, 2**32 - 1)),
-        len(parents) + draw(st.integers(1, 9)),
+        len(parents) + draw(st.integers(0 if parents else 1, 9)),
         draw(st.integers(0, 2**16 - 1)),
         flags,
         parents,

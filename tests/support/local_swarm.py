@@ -116,7 +116,7 @@ class LocalSwarm:
             self._directory,
             self.spec,
             span,
-            Dtype.BFLOAT16 if emulate else Dtype.FLOAT32,
+            Dtype.BFLOAT16 if emulate and not emulate.computes else Dtype.FLOAT32,
             "cpu",
             threads=1,
             region_bytes=1 << 20,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,12 @@ def weighted(*weights: float, mode: DraftMode = DraftMode.DISCO, **fields: objec
     return drafted(0, [1, 2, 3], parents, mode=mode, weights=packed, **fields)
 
 
+def expected(position: int, ids: list[int], parents: tuple[int, ...], **fields: object) -> Frame:
+    """What a client says may come, beside a closed ring."""
+    row = Row(fields.pop("session", SESSION), position, len(ids), 0, parents=parents, **fields)
+    return Frame(Kind.EXPECT, b"", (row,), np.array(ids, np.int32))
+
+
 WHOLE = [1 / VOCAB_SIZE] * VOCAB_SIZE
 
 
@@ -112,6 +119,15 @@ UNASKED = Frame(
         (drafted(0, [1, 2, 2], (-1, -1)), None, "each alternative once"),
         (drafted(12, [1, 2, 3, 4, 5], (-1, 0, 1, 2)), drafted(0, [1] * 12, ()), "beyond the room"),
         (UNASKED, None, "before the tokens"),
+        (expected(1, [1, 2, 3], (-1, 2, 0)), None, "no tree"),
+        (expected(1, [1, 2, 3], (-1, 0, 200)), None, "no tree"),
+        (expected(1, [2] * (ROOM + 1), tuple(range(-1, ROOM))), None, "at most 4"),
+        (expected(1, [2] * MAX_DRAFTED, tuple(range(-1, MAX_DRAFTED - 1))), None, "at most 4"),
+        (expected(1, [2, VOCAB_SIZE], (-1, 0)), None, "does not have"),
+        (expected(1, [2, -5], (-1, 0)), None, "does not have"),
+        (expected(1, [2, 2], (-1, -1)), None, "each alternative once"),
+        (expected(13, [1, 2, 3, 4], (-1, 0, 1, 2)), None, "beyond the room"),
+        (expected(1 << 31, [1], (-1,)), None, "beyond the room"),
         (drafted(3, [1], ()), FIRST, "does not fit together"),
         (drafted(3, [1], (), accepted=3), FIRST, "does not fit together"),
         (drafted(4, [1], (), accepted=2), FIRST, "does not fit together"),
@@ -123,7 +139,11 @@ UNASKED = Frame(
          "by-probabilities-round-the-ring", "by-probabilities-of-nothing",
          "parent-beyond-the-draft", "token-that-follows-itself", "cycle", "foreign-parent",
          "more-than-reserved", "as-many-as-fit-in-a-frame", "id-beyond-vocabulary", "negative-id",
-         "twins", "beyond-the-room", "draft-before-its-prompt", "accepts-nothing-but-goes-on",
+         "twins", "beyond-the-room", "draft-before-its-prompt",
+         "expects-a-cycle", "expects-a-foreign-parent", "expects-more-than-reserved",
+         "expects-as-many-as-fit-in-a-frame", "expects-beyond-vocabulary", "expects-negative-id",
+         "expects-twins", "expects-beyond-the-room", "expects-far-away",
+         "accepts-nothing-but-goes-on",
          "path-of-another-length", "position-of-another-path", "token-that-was-not-drafted",
          "gap-behind-the-draft"],
 )  # fmt: skip
@@ -231,6 +251,58 @@ async def test_drafts_that_a_verdict_makes_void_cost_nothing_and_are_no_fault(
     answer, _ = await next_answer(answers)
     assert answer.position == 4
     assert swarm.stages[0].handler.pace.tokens - before <= 4  # the draft of one may have begun
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        drafted(1, [1], (-1,)),
+        expected(1, [1, 2], (-1,)),
+        expected(1, [1], ()),
+        expected(1, [1], (-1,), flags=RowFlags.SAMPLE),
+        expected(1, [1], (-1,), accepted=1),
+        expected(1, [1], (-1,), kept=(True, False)),
+        expected(1, [1], (-1,), mode=DraftMode.DISCO, weights=b"\0<"),
+    ],
+    ids=["flags", "own-tokens", "no-draft", "asks", "verdict", "bitmap", "weights"],
+)
+async def test_client_that_says_what_it_expects_as_something_else_loses_its_link(
+    swarm: LocalSwarm, frame: Frame, request: pytest.FixtureRequest
+) -> None:
+    links, _ = await open_with_room(swarm, f"odd-{request.node.callspec.id}")
+    lost = asyncio.Event()
+    links.on_lost(lambda peer, reason: lost.set())
+    links.send(STAGE, replace(frame, kind=Kind.EXPECT))
+    await asyncio.wait_for(lost.wait(), 20)
+    assert await serves_others(swarm, f"after-{request.node.callspec.id}")
+
+
+async def test_stranger_expects_nothing_of_others(swarm: LocalSwarm) -> None:
+    links, answers = await open_with_room(swarm, "expecting")
+    stranger = await swarm.node("expecting-stranger")
+    lost = asyncio.Event()
+    stranger.on_lost(lambda peer, reason: lost.set())
+    stranger.send(STAGE, expected(2, [1, 2], (-1, 0)))
+    await asyncio.wait_for(lost.wait(), 20)
+    links.send(STAGE, drafted(0, [1, 2], ()))
+    await next_answer(answers)
+    links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
+
+
+async def test_expectations_without_end_keep_one_tree_and_end_no_answer(swarm: LocalSwarm) -> None:
+    links, answers = await open_with_room(swarm, "many")
+    ids = [1, 2, 3]
+    rest = await truth(swarm, ids)
+    links.send(STAGE, drafted(0, ids, (), flags=RowFlags.SAMPLE))
+    got = list(ids)
+    while len(got) < 3 + 5:
+        for wrong in range(40):
+            position = len(got) + wrong % 3
+            links.send(STAGE, expected(position, [wrong, wrong + 1, 5], (-1, -1, 1)))
+        frame = await asyncio.wait_for(answers.get(), 20)
+        got += frame.ids.tolist()
+    assert got[3:][:5] == rest[:5]
     links.send(STAGE, message_frame(Kind.CLOSE, Sessions(sessions=(SESSION,))))
 
 

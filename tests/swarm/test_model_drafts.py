@@ -19,8 +19,8 @@ from safetensors.torch import load_file, save_file
 from engine.client.client import Client
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import Drafting, drafting_for
-from engine.client.steering import LOOKUPS, MODELS
-from engine.config import ClientConfig
+from engine.client.steering import LOOKUPS, LOOKUPS_BESIDE, MODELS, MODELS_BESIDE
+from engine.config import ClientConfig, StageEmulation
 from engine.core.errors import EnginePaused, ModelError, RequestError, WorkerFailed
 from engine.core.generation import Speculation, SpeculationWish, TokenEvent
 from engine.core.ids import SessionId
@@ -133,14 +133,19 @@ class Fickle(Moody):
     """Takes another way to draft in each round, then none for a while."""
 
     def choose(self, silent: Collection[Source] = ()) -> Decision:
-        wanted = (PLAIN, PLAIN, PLAIN, LOOKUPS[1], MODELS[1], MODELS[-1], LOOKUPS[0])
+        beside = (LOOKUPS_BESIDE[0], MODELS_BESIDE[-1], MODELS_BESIDE[0])
+        wanted = (PLAIN, PLAIN, PLAIN, *beside, LOOKUPS[1], MODELS[1], MODELS[-1], LOOKUPS[0])
         return Decision(wanted[len(self.rounds) % len(wanted)], Reason.PAYS, 1.0)
 
 
+BESIDE = Speculation("model", 4, pipelined="beside")
 WAYS: dict[str, Callable[[Drafter], Drafting | None]] = {
     "ngram": lambda drafter: drafting_for(Speculation("ngram", 4)),
     "chain": lambda drafter: drafting_for(Speculation("model", 4), drafter),
     "tree": lambda drafter: drafting_for(Speculation("model", 13, 4), drafter),
+    "ngram_beside": lambda drafter: drafting_for(Speculation("ngram", 4, pipelined="beside")),
+    "chain_beside": lambda drafter: drafting_for(BESIDE, drafter),
+    "tree_beside": lambda drafter: drafting_for(replace(BESIDE, num_tokens=13, width=4), drafter),
     "changing": lambda drafter: Drafting(PromptLookup, 13, Fickle, drafter),
 }
 
@@ -211,6 +216,21 @@ async def test_model_where_it_pays_changes_no_token(
 ) -> None:
     events = await generate(await client_with(swarm, "auto", drafter), Speculation("auto"))
     check_same(events, plain)
+
+
+async def test_model_drafts_beside_a_ring_that_takes_longer_than_it(
+    order: DraftOrder, drafter: Drafter, plain: Sequence[Sequence[TokenEvent]]
+) -> None:
+    await drafter.ready()
+    slow = StageEmulation(stage_s=0.06, rows=64, computes=True)
+    async with local_swarm(order.target.directory) as swarm:
+        await swarm.add_stage("s0", Span(0, 4), emulate=slow)
+        client = await client_with(swarm, "beside", drafter)
+        for way in ("chain_beside", "tree_beside"):
+            events = await generate(client, drafting=WAYS[way](drafter))
+            check_same(events, plain)
+            drafted, accepted = counts(events)
+            assert NEW_TOKENS / 4 < accepted < drafted
 
 
 async def test_process_ends_when_nobody_has_wanted_it_for_a_while_and_while_we_rest(

@@ -14,6 +14,7 @@ from engine.config import ClientConfig, StageConfig
 from engine.core.generation import Speculation, TokenEvent
 from engine.core.ids import PeerId
 from engine.core.plans import Span
+from engine.core.protocol_window import OURS, ProtocolWindow
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
@@ -96,13 +97,14 @@ async def generate(
     *,
     num_tokens: int = 12,
     ahead: int = 1,
+    beside: bool = False,
     disturb: Callable[[int], None] = lambda tokens: None,
     params: Sequence[SamplingParams] = PARAMS,
     prompts: Sequence[Sequence[int]] = PROMPTS,
 ) -> list[list[TokenEvent]]:
     """Generate to the end; `disturb` is told after each token of the first answer how many it has."""
     events: list[list[TokenEvent]] = [[] for _ in prompts]
-    drafting = Drafting(make_draft, num_tokens, ahead=ahead)
+    drafting = Drafting(make_draft, num_tokens, ahead=ahead, beside=beside)
     async for index, event in client.generate(prompts, params, drafting=drafting):
         events[index].append(event)
         if index == 0:
@@ -190,6 +192,80 @@ async def test_answers_with_several_chunks_on_their_way_equal_plain_decoding(
     drafted, accepted = counts(events)
     assert 0 < accepted < drafted
     assert max(draft.longest for draft in drafts) > 6  # more than two chunks were on their way
+
+
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("width", [1, 3], ids=["chains", "trees"])
+async def test_drafts_beside_the_closed_ring_shorten_answers_and_change_no_token(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], width: int, stages: int
+) -> None:
+    if stages == 1:
+        swarm.hidden = {stage.peer for stage in swarm.stages} - {SPARE}
+    client = swarm.client(await swarm.node(f"beside-{width}-{stages}"), PATIENT)
+    before = swarm.stages[3 if stages == 1 else 0].handler.pace.tokens
+    events = await generate(client, prophets(plain, width=width, right_share=0.9), beside=True)
+    check_same(events, plain)
+    drafted, accepted = counts(events)
+    assert 0 < accepted < drafted
+    # What was expected of others' tokens was computed by nobody.
+    computed = swarm.stages[3 if stages == 1 else 0].handler.pace.tokens - before
+    assert computed <= sum(map(len, PROMPTS)) + len(PROMPTS) * NEW_TOKENS + drafted - accepted
+
+
+async def test_drafts_beside_the_ring_that_are_never_right_are_as_plain_decoding(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("beside-wrong"), PATIENT)
+    before = swarm.stages[0].handler.pace.tokens
+    events = await generate(client, prophets(plain, right_share=0.0), beside=True)
+    check_same(events, plain)
+    assert counts(events) == (0, 0)
+    computed = swarm.stages[0].handler.pace.tokens - before
+    assert computed <= sum(map(len, PROMPTS)) + len(PROMPTS) * NEW_TOKENS
+
+
+@pytest.mark.parametrize("old", ["s0", "s1"])
+async def test_stages_of_the_release_before_are_not_told_what_may_come(
+    tiny: Path, plain: list[list[TokenEvent]], old: str
+) -> None:
+    before = {old: ProtocolWindow(OURS.oldest, OURS.oldest)}
+    async with local_swarm(tiny, Span(0, 2), Span(2, 4), protocols=before) as swarm:
+        client = swarm.client(await swarm.node("new"), PATIENT)
+        events = await generate(client, prophets(plain), beside=True)
+    check_same(events, plain)
+    assert counts(events) == (0, 0)
+
+
+async def test_stop_token_within_a_draft_beside_the_ring_ends_the_answer(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    stop = plain[0][10].id
+    end = [event.id for event in plain[0]].index(stop) + 1
+    client = swarm.client(await swarm.node("stop-beside"), PATIENT)
+    (events,) = await generate(
+        client,
+        iter(reciters(plain, right_share=1.0)).__next__,
+        num_tokens=7,
+        beside=True,
+        params=[SamplingParams(max_new_tokens=NEW_TOKENS, stop_token_ids=(stop,))],
+        prompts=[PROMPTS[0]],
+    )
+    assert [event.id for event in events] == [event.id for event in plain[0][:end]]
+    assert events[-1].finish is not None
+
+
+async def test_next_turn_finds_what_drafts_beside_the_ring_have_left(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
+) -> None:
+    client = swarm.client(await swarm.node("turns-beside"), ClientConfig(room_wait_s=30.0))
+    draft = iter(reciters(plain, right_share=0.9)).__next__
+    (first,) = await generate(client, draft, beside=True, params=[GREEDY], prompts=[PROMPTS[0]])
+    assert counts([first])[1]
+    turn = [*PROMPTS[0], *(event.id for event in first), *range(100, 110)]
+    (again,) = await generate(client, Echo, params=[GREEDY], prompts=[turn])
+    (alone,) = await collect(swarm.client(await swarm.node("alone-2"), PATIENT), [turn], [GREEDY])
+    assert again[0].reused_tokens >= 64
+    assert [event.id for event in again] == [event.id for event in alone]
 
 
 async def test_chunks_that_are_all_right_need_no_row_of_the_sequences_own(
@@ -327,6 +403,24 @@ async def test_stage_that_dies_between_rounds_is_replaced_and_no_token_changes(
     assert client.recoveries.seconds
     others = [stage.handler.pace.replayed_tokens for stage in swarm.stages[:index]]
     assert index == 0 or sum(others) > 0  # what was kept went to the spare
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("width", [1, 3], ids=["chains", "trees"])
+async def test_stage_that_dies_with_rows_of_expected_tokens_is_replaced_and_no_token_changes(
+    swarm: LocalSwarm, plain: list[list[TokenEvent]], index: int, width: int
+) -> None:
+    client = swarm.client(await swarm.node(f"loses-beside-{index}-{width}"), PATIENT)
+    gone = swarm.stages[index]
+    events = await generate(
+        client,
+        prophets(plain, width=width, right_share=0.9),
+        beside=True,
+        disturb=at(8, lambda: lose(swarm, gone)),
+    )
+    check_same(events, plain)
+    assert client.recoveries.seconds
+    assert counts(events)[1]
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])

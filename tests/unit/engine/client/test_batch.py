@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from engine.client.batch import Batch, Failure, Recoveries, Sequence
 from engine.core.clock import SystemClock
-from engine.core.errors import PeerUnreachable
+from engine.core.errors import PeerUnreachable, RemoteProtocolError
 from engine.core.generation import FinishReason
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.rows import Row, RowFlags
@@ -141,3 +143,29 @@ def test_bitmap_of_another_draft_ends_drafting_and_blames_nobody() -> None:
         assert isinstance(failure, Failure)
         assert failure.error.retryable
         assert not sequence.leads
+
+
+def test_answers_of_a_closed_ring_bring_the_expected_tokens_that_were_right() -> None:
+    news, sequence = batch()
+    sequence.draft_tokens = 5
+    news.receive(Row(sequence.session, 3, 1), 7)
+    row = Row(sequence.session, 6, 3, 0, RowFlags.EXPECTED, accepted=5)
+    for _ in range(2):
+        assert not news.receive(row, 10, (), [8, 9])
+    assert sequence.ids == [1, 2, 3, 7, 8, 9, 10]
+    events = [news.news.get_nowait() for _ in range(news.news.qsize())]
+    assert [event.id for _, event in events] == [7, 8, 9, 10]
+    assert (events[-1][1].drafted_tokens, events[-1][1].accepted_tokens) == (5, 2)
+
+
+@pytest.mark.parametrize(("drafted", "expected"), [(1, [8, 9]), (6, [8]), (0, [8])])
+def test_answers_of_more_expected_tokens_than_a_draft_may_have_are_against_the_rules(
+    drafted: int, expected: list[int]
+) -> None:
+    news, sequence = batch()
+    sequence.draft_tokens = 5
+    position, count = 3 + len(expected), 1 + len(expected)
+    row = Row(sequence.session, position, count, 0, RowFlags.EXPECTED, accepted=drafted)
+    with pytest.raises(RemoteProtocolError, match="more than a draft may have"):
+        news.receive(row, 10, (), expected)
+    assert sequence.ids == [1, 2, 3]
