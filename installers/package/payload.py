@@ -23,7 +23,7 @@ def payload(build: Build) -> Path:
     engine = folder / "engine"
     engine.mkdir()
     shutil.copy(tools.uv(build), engine / "uv")
-    for name in ("engine.txt", "torch.txt"):
+    for name in ("engine.txt", "torch.txt", "torch-cpu.txt"):
         shutil.copy(build.locks / name, engine / name)
     shutil.copy(wheel.wheel(build), engine)
     (folder / "THIRD-PARTY-NOTICES.txt").write_text(notices.notices(build), "utf-8")

@@ -12,6 +12,7 @@ _PARTS = {
     "gui.txt": "carried by the installer for Linux, fetched by the one for Windows",
     "engine.txt": "fetched when Shoal is set up",
     "torch.txt": "fetched when Shoal is set up on a computer with an NVIDIA card",
+    "torch-cpu.txt": "fetched when Shoal is set up on a computer without one",
 }
 
 

@@ -103,8 +103,9 @@ class Environment:
         tools = [f"{name}=={pins[name]}" for name in _BUILD_TOOLS if name in pins]
         if tools:  # an old pip neither resumes downloads nor reports their progress
             self._pip("update pip", "install", "--no-user", *tools)
-        if torch_build.kind == "cpu" and sys.platform == "linux" and "torch" in pins:
-            install_for_cpus(self.bin / "python", f"torch=={pins['torch']}", self._pip, self.report)
+        lock = self.root / "installers" / "locks" / "torch-cpu.txt"
+        if torch_build.kind == "cpu" and sys.platform == "linux" and lock.exists():
+            install_for_cpus(self.bin / "python", lock, self._pip, self.report)
         self.report.say("Installing Shoal and what it needs …")
         self._pip(
             "install Shoal",

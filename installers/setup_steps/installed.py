@@ -55,6 +55,11 @@ class Parts:
         return self.folder / "torch.txt"
 
     @property
+    def cpu_torch_list(self) -> Path:
+        """PyTorch for CPUs from PyTorch's own index, with its hashes."""
+        return self.folder / "torch-cpu.txt"
+
+    @property
     def wheel(self) -> Path:
         """Shoal itself.
 
@@ -73,7 +78,7 @@ class Parts:
     def fingerprint(self) -> str:
         """Of everything that decides what gets installed."""
         digest = hashlib.sha256()
-        for file in (self.engine_list, self.torch_list, self.wheel):
+        for file in (self.engine_list, self.torch_list, self.cpu_torch_list, self.wheel):
             digest.update(hashlib.sha256(file.read_bytes()).digest())
         return digest.hexdigest()
 
@@ -162,6 +167,13 @@ class Installed:
                 "correct the folder's rights, then start it again."
             ) from error
         self.report.say(f"Set up in {time.monotonic() - started_s:.0f} s.")
+
+    def doubt(self) -> None:
+        """See whether the engine starts; one that does not is made anew by `prepare`."""
+        try:
+            self._try_out()
+        except (SetupFailed, OSError):
+            (self.path / "setup.json").unlink(missing_ok=True)
 
     def require_room(self, torch_build: TorchBuild) -> None:
         """See that there is room on the disk.
@@ -281,7 +293,8 @@ class Installed:
         if replace:
             self._pip("replace PyTorch", "uninstall", "-y", "torch")
         if torch_build.kind == "cpu":
-            if install_for_cpus(self.python, requirement, self._pip, self.report):
+            cpu_list = self.parts.cpu_torch_list
+            if install_for_cpus(self.python, cpu_list, self._pip, self.report):
                 return
             if pip_runs.has_own_index(self.python):
                 # Which build that index has is its business; one for cards brings libraries along.

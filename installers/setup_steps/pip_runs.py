@@ -31,6 +31,11 @@ _CAUSES = (
         "check the clock and the proxy of this machine and run the same command again",
     ),
     (
+        r"DO NOT MATCH THE HASHES",
+        "a file is not the one that this version of Shoal was tested with",
+        "get the newest version and run the same command again",
+    ),
+    (
         r"NewConnectionError|NameResolutionError|Failed to resolve|ConnectTimeout|ReadTimeout"
         r"|Connection (?:refused|reset|aborted|to \S+ timed out)|timed out|ProxyError"
         r"|Network is unreachable|IncompleteRead|ProtocolError|download incomplete",

@@ -24,14 +24,14 @@ class Pip(Protocol):
         """
 
 
-def install_for_cpus(python: Path, requirement: str, pip: Pip, report: Report) -> bool:
-    """Take torch from PyTorch's CPU index; whether it is there now.
+def install_for_cpus(python: Path, lock: Path, pip: Pip, report: Report) -> bool:
+    """Take torch from PyTorch's CPU index, by hash; whether it is there now.
 
     A person who has told pip where to look, or who cannot reach that index, gets it elsewhere.
 
     Args:
         python: The environment's.
-        requirement: Such as `torch==2.13.0`.
+        lock: The list that names it with the hashes of its files, `torch-cpu.txt`.
         pip: How to run pip there.
         report: Hears why it is not taken from there.
     """
@@ -45,7 +45,8 @@ def install_for_cpus(python: Path, requirement: str, pip: Pip, report: Report) -
     try:
         pip(
             "install PyTorch for CPUs",
-            *(*PIP_INSTALL, "--index-url", CPU_INDEX, "--no-deps", requirement),
+            *(*PIP_INSTALL, "--index-url", CPU_INDEX, "--no-deps"),
+            *("--require-hashes", "--requirement", str(lock)),
         )
     except SetupFailed as error:
         report.say(f"{error} Going on: {larger}")

@@ -82,6 +82,34 @@ def test_the_list_of_the_app_has_all_that_the_app_imports() -> None:
     assert {line.partition("-")[0] for line in wanted if not line.startswith("#")} == foreign
 
 
+def test_pytorch_for_cpus_is_the_same_version_and_has_a_file_for_each_python() -> None:
+    version = pins(LOCKS / "torch.txt")["torch"]
+    text = (LOCKS / "torch-cpu.txt").read_text("utf-8")
+    assert f"\ntorch=={version}+cpu \\\n" in text
+    pythons = ("3.11", "3.12", "3.13", "3.14")
+    assert len(set(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", text))) == len(pythons)
+
+
+def test_hashes_of_pytorch_for_cpus_are_taken_from_the_page_of_its_index() -> None:
+    names = {
+        "torch-9.1%2Bcpu-cp311-cp311-manylinux_2_28_x86_64": "a",
+        "torch-9.1+cpu-cp314-cp314-manylinux_2_28_x86_64": "b",
+        "torch-9.1%2Bcpu-cp314-cp314t-manylinux_2_28_x86_64": "c",
+        "torch-9.1%2Bcpu-cp310-cp310-manylinux_2_28_x86_64": "d",
+        "torch-9.1%2Bcpu-cp311-cp311-manylinux_2_28_aarch64": "e",
+        "torch-9.1%2Bcpu-cp311-cp311-win_amd64": "f",
+        "torch-9.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64": "0",
+    }
+    page = "\n".join(
+        f'<a href="/whl/cpu/{name}.whl#sha256={digit * 64}">{name}.whl</a><br/>'
+        for name, digit in names.items()
+    )
+    a, b = (f"    --hash=sha256:{digit * 64}" for digit in "ab")
+    assert locks.cpu_torch(page, "9.1") == f"torch==9.1+cpu \\\n{a} \\\n{b}\n"
+    with pytest.raises(BuildFailed, match="names no hash of torch"):
+        locks.cpu_torch(page, "9.2")
+
+
 def test_a_list_divides_into_pytorch_and_the_rest() -> None:
     a, t, n = "attrs==1 \\\n    --hash=sha256:a\n", "torch==2 \\\n    --hash=sha256:b\n", "nvidia-"
     cublas, ml = f"{n}cublas==3 \\\n    --hash=sha256:c\n", f"{n}ml-py==4 \\\n    --hash=sha256:d\n"

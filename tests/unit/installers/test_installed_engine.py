@@ -51,6 +51,7 @@ def parts(tmp_path: Path) -> Parts:
     folder.mkdir(parents=True)
     (folder / "engine.txt").write_text("attrs==1 \\\n    --hash=sha256:a\n")
     (folder / "torch.txt").write_text("torch==2 \\\n    --hash=sha256:b\n")
+    (folder / "torch-cpu.txt").write_text("torch==2+cpu \\\n    --hash=sha256:c\n")
     (folder / "shoal-1-py3-none-any.whl").write_bytes(b"wheel")
     (folder / "uv").write_text(UV)
     (folder / "uv").chmod(0o755)

@@ -83,6 +83,10 @@ def test_cards_are_known_by_vendor_and_class(
             "ERROR: No matching distribution found for torch==2.13.0\n",
             "because no build of torch==2.13.0 fits this machine (Python 3.",
         ),
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. …\n",
+            "because a file is not the one that this version of Shoal was tested with; get the newest",
+        ),
         ("ERROR: Something new.\n", "because pip said “Something new”"),
         ("", "because pip ended without saying why"),
     ],
