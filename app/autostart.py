@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import configparser
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 from app.desktop_entries import entry_text
+from app.installed import own_command
 
 ENTRY = "shoal.desktop"
 WINDOWS_RUN_KEY = r"Software\Microsoft\Windows\CurrentVersion\Run"
@@ -87,7 +89,7 @@ if sys.platform == "win32":
         access = winreg.KEY_SET_VALUE
         with winreg.OpenKey(winreg.HKEY_CURRENT_USER, WINDOWS_RUN_KEY, 0, access) as key:
             if on:
-                command = f'"{sys.executable}" -m app'
+                command = subprocess.list2cmdline(own_command())
                 winreg.SetValueEx(key, WINDOWS_NAME, 0, winreg.REG_SZ, command)
             elif _windows_value() is not None:
                 winreg.DeleteValue(key, WINDOWS_NAME)

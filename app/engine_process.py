@@ -27,7 +27,7 @@ from app.wsl_troubles import Trouble, sentence, trouble_in
 from engine.localapi.launch import ERROR_PREFIX
 from engine.localapi.running import Home, find_running
 from engine.localapi.schema import ReadyFile
-from engine.localapi.versions import RESTART_EXIT
+from engine.localapi.versions import RESTART_EXIT, ROLLED_BACK_FROM
 
 MAX_CRASHES = 5
 RESTART_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
@@ -198,7 +198,7 @@ class EngineProcess(QObject):
         process.setStandardInputFile(QProcess.nullDevice())
         if self._start.in_wsl:
             variables = QProcessEnvironment()
-            for name, value in environment().items():
+            for name, value in environment((ROLLED_BACK_FROM,)).items():
                 variables.insert(name, value)
             process.setProcessEnvironment(variables)
             process.readyReadStandardOutput.connect(self._look_for_ready_line)

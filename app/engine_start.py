@@ -13,6 +13,7 @@ from pathlib import Path
 from app import wsl
 from app.engine_process import EngineStart
 from app.installed import engine_python, setup_command
+from engine import __version__
 from engine.localapi.running import Home
 
 
@@ -31,7 +32,7 @@ def engine_start(
         return EngineStart((*command, *arguments), home)
     given = tuple(arguments) or ("--await-setup",)
     if sys.platform == "win32":
-        return EngineStart(wsl.engine_command(*given), home_in_wsl(), in_wsl=True)
+        return EngineStart(wsl.engine_command(__version__, *given), home_in_wsl(), in_wsl=True)
     own = (engine_python(home), "-m", "engine", "engine", "--parent-pid", str(os.getpid()))
     return EngineStart((*own, *given), home, setup=setup_command())
 

@@ -21,9 +21,12 @@ def is_frozen() -> bool:
 
 def own_command() -> tuple[str, ...]:
     """What starts this app again, also when it has been updated meanwhile."""
-    if not is_frozen():
-        return (sys.executable, "-m", "app")
     versions = os.environ.get("SHOAL_VERSIONS")  # where the one that starts the right version is
+    if not is_frozen():
+        if sys.platform == "win32" and versions:
+            python = Path(versions, "launcher", "Scripts", "pythonw.exe")
+            return (str(python), str(Path(versions, "start.py")))
+        return (sys.executable, "-m", "app")
     folder = Path(versions) if versions else Path(sys.executable).parent
     return (str(folder / LAUNCHER),)
 

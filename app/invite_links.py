@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from app.desktop_entries import entry_text
+from app.installed import own_command
 
 ENTRY = "shoal-invites.desktop"
 TYPES = ("x-scheme-handler/shoal", "application/x-shoal-invite")
@@ -126,7 +127,7 @@ if sys.platform == "win32":
     """Of links and of files."""
 
     def _command() -> str:
-        return f'"{sys.executable}" -m app "%1"'
+        return f'{subprocess.list2cmdline(own_command())} "%1"'
 
     def _is_registered() -> bool:
         path = rf"{_CLASSES}\shoal\shell\open\command"

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import threading
-from hashlib import file_digest, sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -19,50 +19,67 @@ from PySide6.QtCore import QObject, Signal
 _CHUNK_BYTES = 1 << 20
 
 
+class NotAsSigned(Exception):
+    """A setup is not the file that its publishers have signed."""
+
+
 class SetupCopy(QObject):
     """Copies a setup beside the main thread, which 50 MB out of Linux, or a Linux that is asleep, would stop.
 
     Signals:
-        ready: The path of a whole copy.
+        ready: The path of a whole copy, to be started at once.
         failed: Why there is none.
+        refused: It is not the setup that was signed.
     """
 
     ready = Signal(str)
     failed = Signal(str)
+    refused = Signal()
 
     def __init__(self, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._folder = folder
         self._work: threading.Thread | None = None
 
-    def wish(self, setup: str) -> None:
-        """Have a copy of `setup`; nothing new while one is made."""
+    def wish(self, setup: str, sha256: str) -> None:
+        """Have a copy of `setup`; nothing new while one is made.
+
+        Args:
+            setup: Its path.
+            sha256: What the signed list says of it, in hexadecimal.
+        """
         if self._work is not None and self._work.is_alive():
             return
         # A daemon: a file system that hangs must not keep the app from ending.
-        self._work = threading.Thread(target=self._copy, args=(Path(setup),), daemon=True)
+        self._work = threading.Thread(target=self._copy, args=(Path(setup), sha256), daemon=True)
         self._work.start()
 
-    def _copy(self, setup: Path) -> None:
+    def _copy(self, setup: Path, sha256: str) -> None:
         with contextlib.suppress(RuntimeError):  # the app has ended meanwhile
             try:
-                self.ready.emit(str(copied(setup, self._folder)))
+                self.ready.emit(str(copied(setup, self._folder, sha256)))
+            except NotAsSigned:
+                self.refused.emit()
             except OSError as error:
                 self.failed.emit(error.strerror or str(error))
 
 
-def copied(setup: Path, folder: Path) -> Path:
-    """Copy a setup and read the copy again; other setups in `folder` go.
+def copied(setup: Path, folder: Path, sha256: str) -> Path:
+    """Copy a setup and hold the copy against what was signed; other setups in `folder` go.
+
+    The engine has checked what it fetched, but its disk is another one, and days may lie between.
 
     Args:
-        setup: Whose signature the engine has found right.
+        setup: What the engine has fetched.
         folder: On a disk of this computer; is made.
+        sha256: What the signed list says of it, in hexadecimal.
 
     Returns:
         The copy, of the same name.
 
     Raises:
-        OSError: One cannot be read or written, or the copy is not the same.
+        NotAsSigned: The copy is not what was signed; there is none any more.
+        OSError: One cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / setup.name
@@ -71,26 +88,22 @@ def copied(setup: Path, folder: Path) -> Path:
             with contextlib.suppress(OSError):  # it runs; the next copy removes it
                 old.unlink()
     part = target.with_name(target.name + ".part")
-    size_bytes = setup.stat().st_size
-    if shutil.disk_usage(folder).free < size_bytes:
+    if target.exists() and _sha256(target) == sha256:
+        return target  # it may be running, and cannot be replaced then
+    if shutil.disk_usage(folder).free < setup.stat().st_size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    read = sha256()
     with setup.open("rb") as source, part.open("wb") as copy:
         while chunk := source.read(_CHUNK_BYTES):
-            read.update(chunk)
             copy.write(chunk)
         copy.flush()
         os.fsync(copy.fileno())
-    if part.stat().st_size != size_bytes or _digest(part) != read.digest():
+    if _sha256(part) != sha256:
         part.unlink()
-        raise OSError(errno.EIO, "the copy is not the same as the original")
-    if target.exists() and _digest(target) == read.digest():
-        part.unlink()  # that one may be running, and cannot be replaced then
-    else:
-        part.replace(target)
+        raise NotAsSigned
+    part.replace(target)
     return target
 
 
-def _digest(file: Path) -> bytes:
+def _sha256(file: Path) -> str:
     with file.open("rb") as content:
-        return file_digest(content, "sha256").digest()
+        return file_digest(content, "sha256").hexdigest()

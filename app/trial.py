@@ -1,4 +1,7 @@
-"""The app as a new version that is tried: it says that it works, or ends so that the old one runs."""
+"""The app as a new version that is tried, or as the old one that runs again.
+
+It says that it works; as a new one that doesn't, it ends, so that the old one runs.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ FAILED_EXIT = 1
 
 
 class Trial(QObject):
-    """Watches the first moments; does nothing for a version that is not tried."""
+    """Watches the first moments; does nothing for a version that has nothing to show."""
 
     def __init__(self, installation: Installation, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._installation = installation
-        self._is_over = not installation.trial
+        self._is_over = not (installation.trial or installation.rolled_back_from)
         self._later = QTimer(self, singleShot=True, interval=HEALTHY_AFTER_MS)
         self._later.timeout.connect(self._say)
 
@@ -31,7 +34,7 @@ class Trial(QObject):
 
     def fails(self) -> None:
         """Our engine has crashed: not worth five attempts, there is a version that works."""
-        if not self._is_over:
+        if not self._is_over and self._installation.trial:
             self._is_over = True
             QCoreApplication.exit(FAILED_EXIT)
 

@@ -21,8 +21,8 @@ from app.wsl_troubles import OVER_LIMIT, Trouble, sentence, trouble_in
 DISTRIBUTION = "Shoal"
 USER = "shoal"
 HOME = f"/home/{USER}"
-START = "/opt/shoal/start-engine"
-"""Starts the engine in the distribution; its standard output is the ready line and nothing else."""
+PLACE = "/opt/shoal"
+"""Where everything of ours is in the distribution, apart from what is the person's."""
 
 LOOK_LIMIT_S = 60.0
 """The first call after a start of the computer starts a service."""
@@ -90,9 +90,19 @@ def in_distribution(*command: str, user: str = USER) -> tuple[str, ...]:
     return ("--distribution", DISTRIBUTION, "--user", user, "--cd", "/", "--exec", *command)
 
 
-def engine_command(*arguments: str) -> tuple[str, ...]:
+def place_of(version: str) -> str:
+    """Where the engine of a version of Shoal is in the distribution."""
+    return f"{PLACE}/versions/{version}"
+
+
+def start_of(version: str) -> str:
+    """What starts it; its standard output is the ready line and nothing else."""
+    return f"{place_of(version)}/start-engine"
+
+
+def engine_command(version: str, *arguments: str) -> tuple[str, ...]:
     """What starts the engine; the distribution stays awake for as long as this process runs."""
-    return (program(), *in_distribution(START, "engine", *arguments))
+    return (program(), *in_distribution(start_of(version), "engine", *arguments))
 
 
 def windows_path(linux_path: str) -> str:

@@ -71,34 +71,34 @@ def sentence(
     match trouble:
         case Trouble.ABSENT:
             return tr("Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not "
-                      "turned on. Start Shoal's setup again; it turns WSL on if you agree.")  # fmt: skip
+                      "turned on; start Shoal's setup again, which turns it on if you agree.")  # fmt: skip
         case Trouble.NEEDS_RESTART:
-            return tr("The Windows Subsystem for Linux is installed but works only after a restart. "
-                      "Restart the computer (restart, not shut down).")  # fmt: skip
+            return tr("The Windows Subsystem for Linux is installed but works only after a restart; "
+                      "restart the computer (restart, not shut down).")  # fmt: skip
         case Trouble.NO_VIRTUALISATION:
             return tr("The Windows Subsystem for Linux cannot start, because virtualisation is turned "
-                      "off. Turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the "
+                      "off; turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the "
                       "Virtual Machine Platform in Windows' features, then start Shoal again.")  # fmt: skip
         case Trouble.KERNEL_MISSING:
-            return tr("The Windows Subsystem for Linux has no kernel for version 2. Run "
+            return tr("The Windows Subsystem for Linux has no kernel for version 2; run "
                       "`wsl --update` in a terminal, then start Shoal's setup again.")  # fmt: skip
         case Trouble.VERSION_1:
-            return tr("Shoal's Linux runs under WSL version 1, which its engine cannot use. Start "
-                      "Shoal's setup again; it changes this to version 2.")  # fmt: skip
+            return tr("Shoal's Linux runs under WSL version 1, which its engine cannot use; start "
+                      "Shoal's setup again, which changes this to version 2.")  # fmt: skip
         case Trouble.NO_DISTRIBUTION:
-            return tr("The Linux that Shoal's engine runs in is gone from WSL. Start Shoal's setup "
-                      "again; it puts it back.")  # fmt: skip
+            return tr("The Linux that Shoal's engine runs in is gone from WSL; start Shoal's setup "
+                      "again, which puts it back.")  # fmt: skip
         case Trouble.NAME_TAKEN:
-            return tr("WSL has a distribution called Shoal already, which this setup did not make. "
-                      "Rename or remove it, then start Shoal's setup again.")  # fmt: skip
+            return tr("WSL has a distribution called Shoal already, which this setup did not make; "
+                      "rename or remove it, then start Shoal's setup again.")  # fmt: skip
         case Trouble.DISK_FULL:
-            return tr("The disk that Shoal's Linux is on is full. Free some space, then try again.")
+            return tr("The disk that Shoal's Linux is on is full; free some space, then try again.")
         case Trouble.TIMED_OUT:
-            return tr("The Windows Subsystem for Linux does not answer. Restart the computer, then "
+            return tr("The Windows Subsystem for Linux does not answer; restart the computer, then "
                       "start Shoal again.")  # fmt: skip
         case Trouble.UNKNOWN:
             said = " ".join(detail.split())[-300:] or "–"
-            return tr("The Windows Subsystem for Linux failed and said “{detail}”. Restart the "
+            return tr("The Windows Subsystem for Linux failed and said “{detail}”; restart the "
                       "computer, and start Shoal's setup again if that does not help.").format(
                 detail=said
             )  # fmt: skip

@@ -1656,12 +1656,12 @@
         <translation>Shoal {version} ist da.</translation>
     </message>
     <message>
-        <source>Shoal's Linux runs under WSL version 1, which its engine cannot use. Start Shoal's setup again; it changes this to version 2.</source>
-        <translation>Shoals Linux läuft unter WSL Version 1, die die Engine nicht nutzen kann. Starte Shoals Installation noch einmal; sie stellt auf Version 2 um.</translation>
+        <source>Shoal's Linux runs under WSL version 1, which its engine cannot use; start Shoal's setup again, which changes this to version 2.</source>
+        <translation>Shoals Linux läuft unter WSL Version 1, die die Engine nicht nutzen kann; starte Shoals Installation noch einmal, die auf Version 2 umstellt.</translation>
     </message>
     <message>
-        <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on. Start Shoal's setup again; it turns WSL on if you agree.</source>
-        <translation>Shoals Engine braucht das Windows-Subsystem für Linux (WSL), das nicht eingeschaltet ist. Starte Shoals Installation noch einmal; sie schaltet WSL ein, wenn du zustimmst.</translation>
+        <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on; start Shoal's setup again, which turns it on if you agree.</source>
+        <translation>Shoals Engine braucht das Windows-Subsystem für Linux (WSL), das nicht eingeschaltet ist; starte Shoals Installation noch einmal, die es einschaltet, wenn du zustimmst.</translation>
     </message>
     <message>
         <source>Shoal: setup</source>
@@ -1820,28 +1820,28 @@
         <translation>Das ist vorbei; Shoal macht bald weiter.</translation>
     </message>
     <message>
-        <source>The Linux that Shoal's engine runs in is gone from WSL. Start Shoal's setup again; it puts it back.</source>
-        <translation>Das Linux, in dem Shoals Engine läuft, ist nicht mehr in WSL. Starte Shoals Installation noch einmal; sie stellt es wieder her.</translation>
+        <source>The Linux that Shoal's engine runs in is gone from WSL; start Shoal's setup again, which puts it back.</source>
+        <translation>Das Linux, in dem Shoals Engine läuft, ist nicht mehr in WSL; starte Shoals Installation noch einmal, die es wieder herstellt.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux cannot start, because virtualisation is turned off. Turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the Virtual Machine Platform in Windows' features, then start Shoal again.</source>
-        <translation>Das Windows-Subsystem für Linux kann nicht starten, weil die Virtualisierung ausgeschaltet ist. Schalte VT-x oder AMD-V (SVM) in den Firmware-Einstellungen des Computers und die VM-Plattform in den Windows-Features ein, dann starte Shoal noch einmal.</translation>
+        <source>The Windows Subsystem for Linux cannot start, because virtualisation is turned off; turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the Virtual Machine Platform in Windows' features, then start Shoal again.</source>
+        <translation>Das Windows-Subsystem für Linux kann nicht starten, weil die Virtualisierung ausgeschaltet ist; schalte VT-x oder AMD-V (SVM) in den Firmware-Einstellungen des Computers und die VM-Plattform in den Windows-Features ein, dann starte Shoal noch einmal.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux does not answer. Restart the computer, then start Shoal again.</source>
-        <translation>Das Windows-Subsystem für Linux antwortet nicht. Starte den Computer neu, dann starte Shoal noch einmal.</translation>
+        <source>The Windows Subsystem for Linux does not answer; restart the computer, then start Shoal again.</source>
+        <translation>Das Windows-Subsystem für Linux antwortet nicht; starte den Computer neu, dann starte Shoal noch einmal.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux failed and said “{detail}”. Restart the computer, and start Shoal's setup again if that does not help.</source>
-        <translation>Das Windows-Subsystem für Linux ist gescheitert und sagte „{detail}“. Starte den Computer neu, und starte Shoals Installation noch einmal, wenn das nicht hilft.</translation>
+        <source>The Windows Subsystem for Linux failed and said “{detail}”; restart the computer, and start Shoal's setup again if that does not help.</source>
+        <translation>Das Windows-Subsystem für Linux ist gescheitert und sagte „{detail}“; starte den Computer neu, und starte Shoals Installation noch einmal, wenn das nicht hilft.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux has no kernel for version 2. Run `wsl --update` in a terminal, then start Shoal's setup again.</source>
-        <translation>Dem Windows-Subsystem für Linux fehlt der Kernel für Version 2. Führe `wsl --update` in einem Terminal aus, dann starte Shoals Installation noch einmal.</translation>
+        <source>The Windows Subsystem for Linux has no kernel for version 2; run `wsl --update` in a terminal, then start Shoal's setup again.</source>
+        <translation>Dem Windows-Subsystem für Linux fehlt der Kernel für Version 2; führe `wsl --update` in einem Terminal aus, dann starte Shoals Installation noch einmal.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux is installed but works only after a restart. Restart the computer (restart, not shut down).</source>
-        <translation>Das Windows-Subsystem für Linux ist installiert, läuft aber erst nach einem Neustart. Starte den Computer neu (neu starten, nicht herunterfahren).</translation>
+        <source>The Windows Subsystem for Linux is installed but works only after a restart; restart the computer (restart, not shut down).</source>
+        <translation>Das Windows-Subsystem für Linux ist installiert, läuft aber erst nach einem Neustart; starte den Computer neu (neu starten, nicht herunterfahren).</translation>
     </message>
     <message>
         <source>The compute process crashed; starting again in {seconds} s.</source>
@@ -1860,8 +1860,8 @@
         <translation>Die Kopie von {peer} ist in {file}.</translation>
     </message>
     <message>
-        <source>The disk that Shoal's Linux is on is full. Free some space, then try again.</source>
-        <translation>Der Datenträger, auf dem Shoals Linux liegt, ist voll. Schaffe Platz, dann versuche es noch einmal.</translation>
+        <source>The disk that Shoal's Linux is on is full; free some space, then try again.</source>
+        <translation>Der Datenträger, auf dem Shoals Linux liegt, ist voll; schaffe Platz, dann versuche es noch einmal.</translation>
     </message>
     <message>
         <source>The engine answered with an error ({code}).</source>
@@ -2088,6 +2088,10 @@
         <translation>Das Setup von Shoal {version} ist geladen, und die Signatur stimmt. Starte es, um zur neuen Version zu wechseln.</translation>
     </message>
     <message>
+        <source>The setup was not started, because it is no longer the file that was signed; quit Shoal, start it again and install the new version once more, which fetches it anew.</source>
+        <translation>Das Setup wurde nicht gestartet, weil es nicht mehr die Datei ist, die unterschrieben wurde; beende Shoal, starte es wieder und installiere die neue Version noch einmal, dann wird sie neu geholt.</translation>
+    </message>
+    <message>
         <source>The swarm checks several of them at a time. Answers stay the same.</source>
         <translation>Der Schwarm prüft mehrere davon auf einmal. Antworten bleiben dieselben.</translation>
     </message>
@@ -2276,8 +2280,8 @@
         <translation>Fassung {place}</translation>
     </message>
     <message>
-        <source>WSL has a distribution called Shoal already, which this setup did not make. Rename or remove it, then start Shoal's setup again.</source>
-        <translation>WSL hat schon eine Distribution namens Shoal, die diese Installation nicht angelegt hat. Benenne sie um oder entferne sie, dann starte Shoals Installation noch einmal.</translation>
+        <source>WSL has a distribution called Shoal already, which this setup did not make; rename or remove it, then start Shoal's setup again.</source>
+        <translation>WSL hat schon eine Distribution namens Shoal, die diese Installation nicht angelegt hat; benenne sie um oder entferne sie, dann starte Shoals Installation noch einmal.</translation>
     </message>
     <message>
         <source>Waiting</source>

@@ -1656,12 +1656,12 @@
         <translation>Shoal {version} est disponible.</translation>
     </message>
     <message>
-        <source>Shoal's Linux runs under WSL version 1, which its engine cannot use. Start Shoal's setup again; it changes this to version 2.</source>
-        <translation>Le Linux de Shoal tourne sous WSL version 1, que le moteur ne peut utiliser. Relancez l'installation de Shoal ; elle passera à la version 2.</translation>
+        <source>Shoal's Linux runs under WSL version 1, which its engine cannot use; start Shoal's setup again, which changes this to version 2.</source>
+        <translation>Le Linux de Shoal tourne sous WSL version 1, que le moteur ne peut utiliser ; relancez l'installation de Shoal, qui passera à la version 2.</translation>
     </message>
     <message>
-        <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on. Start Shoal's setup again; it turns WSL on if you agree.</source>
-        <translation>Le moteur de Shoal a besoin du sous-système Windows pour Linux (WSL), qui n'est pas activé. Relancez l'installation de Shoal ; elle l'activera si vous êtes d'accord.</translation>
+        <source>Shoal's engine needs the Windows Subsystem for Linux (WSL), which is not turned on; start Shoal's setup again, which turns it on if you agree.</source>
+        <translation>Le moteur de Shoal a besoin du sous-système Windows pour Linux (WSL), qui n'est pas activé ; relancez l'installation de Shoal, qui l'activera si vous êtes d'accord.</translation>
     </message>
     <message>
         <source>Shoal: setup</source>
@@ -1820,28 +1820,28 @@
         <translation>C’est terminé ; Shoal reprend bientôt.</translation>
     </message>
     <message>
-        <source>The Linux that Shoal's engine runs in is gone from WSL. Start Shoal's setup again; it puts it back.</source>
-        <translation>Le Linux où tourne le moteur de Shoal n'est plus dans WSL. Relancez l'installation de Shoal ; elle l'y remettra.</translation>
+        <source>The Linux that Shoal's engine runs in is gone from WSL; start Shoal's setup again, which puts it back.</source>
+        <translation>Le Linux où tourne le moteur de Shoal n'est plus dans WSL ; relancez l'installation de Shoal, qui l'y remettra.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux cannot start, because virtualisation is turned off. Turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the Virtual Machine Platform in Windows' features, then start Shoal again.</source>
-        <translation>Le sous-système Windows pour Linux ne peut démarrer, car la virtualisation est désactivée. Activez VT-x ou AMD-V (SVM) dans les réglages du micrologiciel et la plateforme de machine virtuelle dans les fonctionnalités de Windows, puis relancez Shoal.</translation>
+        <source>The Windows Subsystem for Linux cannot start, because virtualisation is turned off; turn on VT-x or AMD-V (SVM) in the computer's firmware settings and the Virtual Machine Platform in Windows' features, then start Shoal again.</source>
+        <translation>Le sous-système Windows pour Linux ne peut démarrer, car la virtualisation est désactivée ; activez VT-x ou AMD-V (SVM) dans les réglages du micrologiciel et la plateforme de machine virtuelle dans les fonctionnalités de Windows, puis relancez Shoal.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux does not answer. Restart the computer, then start Shoal again.</source>
-        <translation>Le sous-système Windows pour Linux ne répond pas. Redémarrez l'ordinateur, puis relancez Shoal.</translation>
+        <source>The Windows Subsystem for Linux does not answer; restart the computer, then start Shoal again.</source>
+        <translation>Le sous-système Windows pour Linux ne répond pas ; redémarrez l'ordinateur, puis relancez Shoal.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux failed and said “{detail}”. Restart the computer, and start Shoal's setup again if that does not help.</source>
-        <translation>Le sous-système Windows pour Linux a échoué et a dit « {detail} ». Redémarrez l'ordinateur, et relancez l'installation de Shoal si cela n'aide pas.</translation>
+        <source>The Windows Subsystem for Linux failed and said “{detail}”; restart the computer, and start Shoal's setup again if that does not help.</source>
+        <translation>Le sous-système Windows pour Linux a échoué et a dit « {detail} » ; redémarrez l'ordinateur, et relancez l'installation de Shoal si cela n'aide pas.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux has no kernel for version 2. Run `wsl --update` in a terminal, then start Shoal's setup again.</source>
-        <translation>Le sous-système Windows pour Linux n'a pas de noyau pour la version 2. Lancez `wsl --update` dans un terminal, puis relancez l'installation de Shoal.</translation>
+        <source>The Windows Subsystem for Linux has no kernel for version 2; run `wsl --update` in a terminal, then start Shoal's setup again.</source>
+        <translation>Le sous-système Windows pour Linux n'a pas de noyau pour la version 2 ; lancez `wsl --update` dans un terminal, puis relancez l'installation de Shoal.</translation>
     </message>
     <message>
-        <source>The Windows Subsystem for Linux is installed but works only after a restart. Restart the computer (restart, not shut down).</source>
-        <translation>Le sous-système Windows pour Linux est installé mais ne fonctionnera qu'après un redémarrage. Redémarrez l'ordinateur (redémarrer, et non arrêter).</translation>
+        <source>The Windows Subsystem for Linux is installed but works only after a restart; restart the computer (restart, not shut down).</source>
+        <translation>Le sous-système Windows pour Linux est installé mais ne fonctionnera qu'après un redémarrage ; redémarrez l'ordinateur (redémarrer, et non arrêter).</translation>
     </message>
     <message>
         <source>The compute process crashed; starting again in {seconds} s.</source>
@@ -1860,8 +1860,8 @@
         <translation>La copie de {peer} est dans {file}.</translation>
     </message>
     <message>
-        <source>The disk that Shoal's Linux is on is full. Free some space, then try again.</source>
-        <translation>Le disque où se trouve le Linux de Shoal est plein. Libérez de la place, puis réessayez.</translation>
+        <source>The disk that Shoal's Linux is on is full; free some space, then try again.</source>
+        <translation>Le disque où se trouve le Linux de Shoal est plein ; libérez de la place, puis réessayez.</translation>
     </message>
     <message>
         <source>The engine answered with an error ({code}).</source>
@@ -2088,6 +2088,10 @@
         <translation>L’installateur de Shoal {version} est téléchargé et sa signature est juste. Lancez-le pour passer à la nouvelle version.</translation>
     </message>
     <message>
+        <source>The setup was not started, because it is no longer the file that was signed; quit Shoal, start it again and install the new version once more, which fetches it anew.</source>
+        <translation>L'installateur n'a pas été lancé, car ce n'est plus le fichier qui a été signé ; quittez Shoal, relancez-le et installez à nouveau la nouvelle version, qui sera récupérée de nouveau.</translation>
+    </message>
+    <message>
         <source>The swarm checks several of them at a time. Answers stay the same.</source>
         <translation>L’essaim en vérifie plusieurs à la fois. Les réponses restent les mêmes.</translation>
     </message>
@@ -2276,8 +2280,8 @@
         <translation>Version {place}</translation>
     </message>
     <message>
-        <source>WSL has a distribution called Shoal already, which this setup did not make. Rename or remove it, then start Shoal's setup again.</source>
-        <translation>WSL a déjà une distribution appelée Shoal, que cette installation n'a pas créée. Renommez-la ou supprimez-la, puis relancez l'installation de Shoal.</translation>
+        <source>WSL has a distribution called Shoal already, which this setup did not make; rename or remove it, then start Shoal's setup again.</source>
+        <translation>WSL a déjà une distribution appelée Shoal, que cette installation n'a pas créée ; renommez-la ou supprimez-la, puis relancez l'installation de Shoal.</translation>
     </message>
     <message>
         <source>Waiting</source>

@@ -63,6 +63,7 @@ class SettingsWiring(QObject):
         self._setup = SetupCopy(home.updates_dir, self)
         self._setup.ready.connect(self._start_setup)
         self._setup.failed.connect(self._refuse_setup)
+        self._setup.refused.connect(self._refuse_unsigned)
         store.changed.connect(self._on_changed)
 
     def bring_up(self) -> None:
@@ -103,7 +104,7 @@ class SettingsWiring(QObject):
         window.update_part.check_wanted.connect(lambda: self._link.update("check"))
         window.update_part.install_wanted.connect(lambda: self._link.update("install"))
         window.update_part.restart_wanted.connect(lambda: self._link.update("restart"))
-        window.update_part.setup_wanted.connect(self._setup.wish)
+        window.update_part.setup_wanted.connect(self._copy_setup)
         window.update_part.looking_wanted.connect(
             lambda looks: self._link.change_settings({LOOKS: looks})
         )
@@ -188,6 +189,12 @@ class SettingsWiring(QObject):
             english = str(QT_TRANSLATE_NOOP("app", "This holds when Shoal is started again."))
             self.window.app.say(texts_of(code).get(english, english))
 
+    def _copy_setup(self, setup: str) -> None:
+        status = self._store.state.status
+        info = None if status is None else status.update
+        if info is not None and info.command == setup:  # else there is a newer one meanwhile
+            self._setup.wish(setup, info.sha256)
+
     def _start_setup(self, file: str) -> None:
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(file)):
             self._link.refuse(
@@ -199,6 +206,14 @@ class SettingsWiring(QObject):
             self.tr(
                 "The setup cannot be copied to {folder} ({reason}); free some space there and try again."
             ).format(folder=self._home.updates_dir, reason=reason)
+        )
+
+    def _refuse_unsigned(self) -> None:
+        self._link.refuse(
+            self.tr(
+                "The setup was not started, because it is no longer the file that was signed; quit Shoal, "
+                "start it again and install the new version once more, which fetches it anew."
+            )
         )
 
     def _back_up(self, passphrase: str, file: str) -> None:

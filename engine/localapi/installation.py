@@ -40,7 +40,7 @@ class Installation:
         default: Package = "run" if root else "source"
         package = next((known for known in _PACKAGES if known in said), default)
         # What we were started with may be over by now, as for an app's second engine.
-        failed = os.environ.get("SHOAL_ROLLED_BACK_FROM", "")
+        failed = os.environ.get(versions.ROLLED_BACK_FROM, "")
         if root and versions.read(Path(root)).failed != failed:
             failed = ""
         return cls(

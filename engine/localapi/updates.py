@@ -62,5 +62,7 @@ class UpdateInfo(BaseModel):
     """Why the last step failed, a sentence."""
     command: str = ""
     """What a person has to run to install it, because only the system's package manager may."""
+    sha256: str = ""
+    """Of the setup that `command` names, as the signed list has it; in hexadecimal."""
     failed: str = ""
     """A version that was tried and did not start, so that this one runs again."""

@@ -12,7 +12,7 @@ versions/0.2.0/start.json         {"command": ["{here}/shoal"]}: what to run; th
 A new version is put beside the others and `staged`. The next start tries it, watched: once it has said
 that it works (`mark_healthy`) it is the one that runs, and the one before is kept. If it ends with an
 error before that, says nothing for too long, or has been begun three times in vain, as when it takes
-the computer down with it, the version before runs again, and learns of it (`SHOAL_ROLLED_BACK_FROM`).
+the computer down with it, the version before runs again, and learns of it (`ROLLED_BACK_FROM`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,22 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 RESTART_EXIT = 85
 """What a program ends with that wants to be started again, perhaps as another version."""
+ROLLED_BACK_FROM = "SHOAL_ROLLED_BACK_FROM"
+"""Variable with the version that was given up, for the one before it that runs instead."""
 HEALTHY_WITHIN_S = 240.0
 """Libraries from a cold disk take tens of seconds to load; this is beyond doubt."""
 MAX_STARTS = 3
 _ENDS_WITHIN_S = 20.0
 _LOOK_EVERY_S = 0.2
+_TRIES = 40
+_T = TypeVar("_T")
 _LONG_RUNNING = ("start", "engine")
 """Commands that run for long, so that a new version is tried with them; so does none at all."""
 
@@ -56,7 +62,7 @@ class Versions:
 def read(root: Path) -> Versions:
     """What holds now; nothing where nothing can be read."""
     try:
-        found = json.loads((root / "versions.json").read_text("utf-8"))
+        found = json.loads(_patiently(lambda: (root / "versions.json").read_text("utf-8")))
         names = (str(found.get(name, "")) for name in ("current", "previous", "staged", "failed"))
         current, previous, staged, failed = names
         return Versions(current, previous, staged, int(found.get("starts", 0)), failed)
@@ -70,7 +76,17 @@ def _write(root: Path, versions: Versions) -> None:
         json.dump(asdict(versions), file)
         file.flush()
         os.fsync(file.fileno())
-    fresh.replace(root / "versions.json")
+    _patiently(lambda: fresh.replace(root / "versions.json"))
+
+
+def _patiently(work: Callable[[], _T]) -> _T:
+    """Do what Windows refuses while another process has the file open, which is over in a moment."""
+    for _ in range(_TRIES if os.name == "nt" else 0):
+        try:
+            return work()
+        except PermissionError:
+            time.sleep(_LOOK_EVERY_S / 4)
+    return work()
 
 
 def folder_of(root: Path, version: str) -> Path:
@@ -143,7 +159,7 @@ def run(root: Path, words: list[str], healthy_within_s: float = HEALTHY_WITHIN_S
             if on_trial:
                 _give_up(root)
                 continue
-            _say(f"Shoal is not whole ({error}); install it again.")
+            _say(f"Shoal is not whole ({error}); install it again.", waits=True)
             return 1
         environment = _environment(root, now, version if on_trial else "")
         if on_trial:
@@ -179,17 +195,22 @@ def _command(root: Path, version: str) -> list[str]:
 
 def _environment(root: Path, now: Versions, trial: str) -> dict[str, str]:
     environment = dict(os.environ, SHOAL_VERSIONS=str(root))
-    for name, value in (("SHOAL_TRIAL", trial), ("SHOAL_ROLLED_BACK_FROM", now.failed)):
+    for name, value in (("SHOAL_TRIAL", trial), (ROLLED_BACK_FROM, now.failed)):
         environment.pop(name, None)
         if value:
             environment[name] = value
     return environment
 
 
-def _say(text: str) -> None:
-    if sys.stderr is not None:  # there is none without a console on Windows
+def _say(text: str, *, waits: bool = False) -> None:
+    """Tell a person; `waits` for them where only a window can, because nothing else will tell."""
+    if sys.stderr is not None:
         sys.stderr.write(f"shoal: {text}\n")
         sys.stderr.flush()
+    elif sys.platform == "win32" and waits:  # started without a console, from the start menu
+        import ctypes
+
+        ctypes.windll.user32.MessageBoxW(None, text, "Shoal", 0x30)  # MB_ICONWARNING
 
 
 class _Child:
@@ -213,7 +234,10 @@ class _Child:
         try:
             self._process = subprocess.Popen(command, env=environment)
         except OSError as error:
-            _say(f"{command[0]} cannot be started ({error}).")
+            _say(
+                f"{command[0]} cannot be started ({error}); install Shoal again.",
+                waits=trial is None,
+            )
             return 1
         if trial is not None:
             deadline_s = time.monotonic() + healthy_within_s

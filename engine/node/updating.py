@@ -143,6 +143,7 @@ class Updating:
             step=UpdateStep.FETCHING,
             problem="",
             command="",
+            sha256="",
             done_bytes=0,
             total_bytes=file.size_bytes,
         )
@@ -247,6 +248,7 @@ class Updating:
             summary=manifest.summary if is_newer else "",
             page=manifest.page if is_newer else "",
             command=self._info.command if is_ready else "",
+            sha256=self._info.sha256 if is_ready else "",
             is_needed=is_newer and OURS.newest < manifest.oldest_protocol,
             checked_unix_s=self._known.checked_unix_s,
             problem="",
@@ -305,7 +307,8 @@ class Updating:
         limits = await self._limits()
         await fetch_package(url, path, file, limits, self._show, self._node.line.download)
         if root is None:
-            self._say(step=UpdateStep.READY, command=self._installation.command(path))
+            command = self._installation.command(path)
+            self._say(step=UpdateStep.READY, command=command, sha256=file.sha256)
             return
         self._say(step=UpdateStep.INSTALLING)
         # Who has come this far works, and must not be taken for a leftover.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from installers.package import notices, sbom, tools, wheel
 from installers.package.plan import Build
+from installers.package.run import START
 
 SIGN = "SHOAL_SIGN_COMMAND"
 """Variable with a command that signs the file whose path it gets as its last argument."""
@@ -27,7 +28,7 @@ def build(build: Build) -> list[Path]:
     shutil.copy(tools.uv_program(build, "windows"), setup / "uv.exe")
     shutil.copy(tools.uv_program(build, "linux"), setup / "linux" / "uv")
     shutil.copy(build.locks / "gui.txt", setup)
-    for name in ("engine.txt", "torch.txt"):
+    for name in ("engine.txt", "torch.txt", "torch-cpu.txt"):
         shutil.copy(build.locks / name, setup / "linux")
     shutil.copy(wheel.wheel(build), setup)
     own_program(build.root, setup)
@@ -48,6 +49,7 @@ def own_program(root: Path, setup: Path) -> None:
     for file in sorted((source / "linux").iterdir()):
         shutil.copy(file, setup / "linux")
     shutil.copy(source / "root-file-system.json", setup)
+    shutil.copy(root / START, setup / "start.py")
     steps = setup / "installers" / "setup_steps"
     steps.mkdir()
     for file in sorted((root / "installers" / "setup_steps").glob("*.py")):

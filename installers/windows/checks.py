@@ -26,12 +26,14 @@ class Computer:
     free_bytes: int
     """On the disk that Shoal goes to."""
     driver: Driver | None
-    """NVIDIA's; None without one."""
+    """NVIDIA's; None without one that works."""
+    has_card: bool = False
+    """Whether Windows knows a display adapter of NVIDIA, driver or not."""
 
 
 def build_for(computer: Computer) -> TorchBuild:
     """Which build of PyTorch the engine will get, and why."""
-    return torch_build.choose(computer.driver, has_card=False)
+    return torch_build.choose(computer.driver, has_card=computer.has_card)
 
 
 def problem(computer: Computer, *, has_app: bool, has_engine: bool) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 import tarfile
@@ -10,9 +9,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.wsl import Look, Wsl, WslFailed
+from app.wsl import PLACE, Look, Wsl, WslFailed, place_of
 from app.wsl_troubles import Trouble, sentence
 from installers.setup_steps.report import SetupFailed
+from installers.windows.beside import Beside
 from installers.windows.download import Source, fetch
 from installers.windows.engine_progress import EngineProgress
 from installers.windows.folders import Folders
@@ -20,39 +20,10 @@ from installers.windows.machine import Declined, Machine
 from installers.windows.report import Report
 from installers.windows.stamps import Stamps
 
-INSIDE = "/opt/shoal/setup"
+INSIDE = f"{PLACE}/setup"
 """Where the setup's files are in the distribution."""
-ENGINE = "/opt/shoal/environment/bin/shoal"
-"""The engine's command there."""
 PROVISION_LIMIT_S = 4 * 3600.0
 """Three gigabytes over a slow line."""
-_HAS_OWN = 3
-_RESTORE = f"""set -eu
-cd
-data=.local/share/shoal
-if [ -e $data/shoal.sqlite3 ]; then exit {_HAS_OWN}; fi
-rm -rf .restore
-mkdir -m 700 .restore
-cat > .restore/all.tar
-[ $(wc -c < .restore/all.tar) = $size ]
-tar -xf .restore/all.tar -C .restore
-if [ -e .restore/$data/shoal.sqlite3 ]; then mv .restore/$data/shoal.sqlite3 .restore/last; fi
-for folder in .config/shoal $data; do
-  mkdir -p $folder
-  for item in .restore/$folder/* .restore/$folder/.[!.]*; do
-    if [ -e "$item" ]; then
-      rm -rf "$folder/${{item##*/}}"
-      mv "$item" $folder/
-    fi
-  done
-done
-sync
-if [ -e .restore/last ]; then mv .restore/last $data/shoal.sqlite3; fi
-rm -rf .restore
-"""
-"""Unpacks what was kept, from its input. The database is the last to come to its place: as long as it
-is not there, all is done again. The size is compared because tar takes an archive for whole that ends
-between two files."""
 
 
 class RestartNeeded(Exception):
@@ -77,6 +48,7 @@ class Distribution:
 
     folders: Folders
     stamps: Stamps
+    beside: Beside
     wsl: Wsl
     machine: Machine
     report: Report
@@ -153,7 +125,7 @@ class Distribution:
         fetch(source, archive, "Shoal's Linux", self.report.progress)
         self.report.progress(1.0, "Importing Shoal's Linux into WSL")
         self.stamps.put("linux", "importing")
-        self.stamps.put("engine", None)
+        self.beside.forget_engines()
         if version is not None:  # an import that was cut off
             self._obeyed(self.wsl.unregister)
         shutil.rmtree(self.folders.disk, ignore_errors=True)
@@ -183,9 +155,10 @@ class Distribution:
         Raises:
             SetupFailed: It cannot be installed.
         """
-        if self.stamps.get("engine") == fingerprint:
+        done = self.beside.stamps.get("engine")
+        if done == fingerprint:
             return
-        self.stamps.put("engine", "installing")
+        self.beside.change("engine")
         self.report.progress(0.0, "Setting Shoal's Linux up")
         parcel = self.folders.downloads / "setup.tar"
         with tarfile.open(parcel, "w") as archive:
@@ -202,8 +175,9 @@ class Distribution:
         self._inside("sh", f"{INSIDE}/prepare.sh", user="root")
         self.wsl.terminate()  # the user and the isolation that prepare.sh wrote count from the next start
         self.report.progress(0.05, "Installing the engine")
-        self._inside("sh", f"{INSIDE}/provision.sh", limit_s=PROVISION_LIMIT_S)
-        self.stamps.put("engine", fingerprint)
+        again = () if done is None else ("--repair",)
+        self._inside("sh", f"{INSIDE}/provision.sh", *again, limit_s=PROVISION_LIMIT_S)
+        self.beside.stamps.put("engine", fingerprint)
 
     def _inside(self, *command: str, user: str = "shoal", **more) -> None:  # type: ignore[no-untyped-def]
         answer = self.wsl.run(*command, user=user, **more)
@@ -221,58 +195,12 @@ class Distribution:
             f"and start the setup again: what was fetched is kept. Details are in {self.report.log}."
         )
 
-    def restore(self, kept: Path) -> None:
-        """Put back what an earlier Shoal's removal kept, if there is any and the engine has no own.
-
-        The archive stays, under another name: `restored.tar` when all of it is back, until the next
-        removal; a number when the engine has chats of its own, for good.
-
-        Raises:
-            SetupFailed: It is not back; the next run does it again.
-        """
-        if not kept.exists():
-            return
-        self.report.progress(1.0, "Putting chats and settings back")
-        script = f"size={kept.stat().st_size}\n{_RESTORE}"
-        answer = self.wsl.run("sh", "-c", script, input_file=kept)
-        if answer.code == _HAS_OWN:
-            aside = _free_name(kept)
-            kept.replace(aside)
-            self.report.note(f"this engine has chats of its own, so the kept ones stay in {aside}")
-        elif answer.code == 0:
-            kept.replace(kept.with_name("restored.tar"))
-        else:
-            self.report.note(f"exit code {answer.code}: {answer.text.strip()}")
-            raise SetupFailed(
-                f"Chats and settings could not be put back, but are safe in {kept}; free some space and "
-                f"start the setup again. Details are in {self.report.log}."
-            )
-
-    def keep(self, kept: Path) -> None:
-        """Save chats, batches, settings and the node's name outside of the distribution.
-
-        Raises:
-            SetupFailed: They are not saved.
-        """
-        self.wsl.terminate()  # an engine that still runs would write into what is read
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(".part")
-        found = "$(ls -d .config/shoal .local/share/shoal 2> /dev/null)"
-        script = f'cd && set -- {found} && if [ $# -gt 0 ]; then tar -cf - "$@"; fi'
-        answer = self.wsl.run("sh", "-c", script, output_file=part)
-        if answer.code == 0 and part.stat().st_size == 0:  # the engine has never run
-            part.unlink()
-            return
-        if answer.code != 0 or not tarfile.is_tarfile(part):
-            part.unlink(missing_ok=True)
-            raise SetupFailed(
-                f"Chats and settings could not be saved to {kept.parent}, so nothing was removed; free "
-                "some space and start again, or choose to delete them."
-            )
-        if kept.exists():  # never put back
-            kept.replace(_free_name(kept))
-        part.replace(kept)
-        kept.with_name("restored.tar").unlink(missing_ok=True)
+    def remove_engine(self, version: str) -> bool:
+        """Remove the engine of a version that is no longer needed; returns whether it is gone."""
+        answer = self.wsl.run("rm", "-rf", place_of(version))
+        if answer.code != 0:
+            self.report.note(f"{place_of(version)} stays: exit code {answer.code}: {answer.text}")
+        return answer.code == 0
 
     def remove(self) -> None:
         """Remove the distribution, if it is ours.
@@ -285,11 +213,6 @@ class Distribution:
         self._obeyed(self.wsl.unregister)
         self.stamps.put("linux", None)
         shutil.rmtree(self.folders.disk, ignore_errors=True)
-
-
-def _free_name(kept: Path) -> Path:
-    numbered = (kept.with_stem(f"{kept.stem}-{number}") for number in itertools.count(1))
-    return next(name for name in numbered if not name.exists())
 
 
 def _source(file: Path) -> Source:

@@ -23,9 +23,9 @@ class Folders:
         return self.setup / "linux"
 
     @property
-    def app(self) -> Path:
-        """The windows' own Python environment."""
-        return self.root / "app"
+    def launcher(self) -> Path:
+        """A Python environment with nothing in it: shortcuts need a program that stays where it is."""
+        return self.root / "launcher"
 
     @property
     def disk(self) -> Path:
@@ -39,5 +39,5 @@ class Folders:
 
     @property
     def stamps(self) -> Path:
-        """What has been done."""
+        """What has been done, apart from what each version has of its own."""
         return self.root / "installed.json"

@@ -17,6 +17,8 @@ from installers.windows.networking import powershell
 
 _RESTART_KEY = r"SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
 _VIRTUALISATION_IN_FIRMWARE = 21  # PF_VIRT_FIRMWARE_ENABLED
+_ADAPTERS = "(Get-CimInstance Win32_VideoController).PNPDeviceID"
+_NVIDIA = "VEN_10DE"
 _WAIT_FOR_PROGRAM, _NO_CONSOLE_ERRORS = 0x40, 0x400  # SEE_MASK_NOCLOSEPROCESS, SEE_MASK_FLAG_NO_UI
 _DECLINED = 1223  # ERROR_CANCELLED
 _FOREVER = 0xFFFFFFFF
@@ -32,10 +34,12 @@ class Machine:
     def look(self, folder: Path) -> Computer:
         """What Shoal will find here, for an installation in `folder`."""
         assert sys.platform == "win32"
+        driver = find_driver()
         return Computer(
             windows_build=sys.getwindowsversion().build,
             free_bytes=shutil.disk_usage(folder).free,
-            driver=find_driver(),
+            driver=driver,
+            has_card=driver is not None or _NVIDIA in self._powershell(_ADAPTERS).upper(),
         )
 
     def is_restart_pending(self) -> bool:

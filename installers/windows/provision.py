@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import shutil
 import sys
@@ -20,26 +19,23 @@ SETUP = Path(__file__).resolve().parents[2]
 if (wheels := sorted(SETUP.glob("shoal-*.whl"))) and str(SETUP) not in sys.path:
     sys.path[:0] = [str(SETUP), str(wheels[0])]  # app.wsl is used out of the wheel
 
-from app.wsl import CallStopped, Wsl  # noqa: E402 - found by the lines above
+from app.wsl import CallStopped, Wsl, place_of  # noqa: E402 - found by the lines above
 from installers.setup_steps.report import SetupFailed  # noqa: E402
-from installers.windows import networking  # noqa: E402
-from installers.windows.checks import OLDEST_MIRRORED_BUILD, build_for, problem  # noqa: E402
-from installers.windows.distribution import (  # noqa: E402
-    ENGINE,
-    Distribution,
-    RestartNeeded,
-    WordNeeded,
-)
+from installers.windows.beside import Beside  # noqa: E402
+from installers.windows.checks import build_for, problem  # noqa: E402
+from installers.windows.distribution import Distribution, RestartNeeded, WordNeeded  # noqa: E402
 from installers.windows.engine_progress import EngineProgress  # noqa: E402
 from installers.windows.folders import Folders  # noqa: E402
-from installers.windows.machine import Declined, Machine  # noqa: E402
+from installers.windows.kept import Kept  # noqa: E402
+from installers.windows.machine import Machine  # noqa: E402
+from installers.windows.reachability import Reachability  # noqa: E402
 from installers.windows.report import Report, SetupStopped  # noqa: E402
 from installers.windows.stamps import Stamps  # noqa: E402
 from installers.windows.windows_app import WindowsApp  # noqa: E402
 
 FORWARDED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _RESTART = (
-    "Windows has to be restarted before Shoal's setup can go on (restart, not shut down). It goes on by "
+    "Windows has to be restarted before Shoal's setup can go on (restart, not shut down); it goes on by "
     "itself when you have signed in again."
 )
 
@@ -93,7 +89,7 @@ def main(
         code, sentence = Exit.RESTART_NEEDED, _RESTART
     except (SetupStopped, CallStopped):
         code = Exit.STOPPED
-        sentence = "Stopped. Start the setup again to go on; what was fetched is kept."
+        sentence = "The setup was stopped; start it again to go on, what was fetched is kept."
     except SetupFailed as error:
         code, sentence = Exit.FAILED, str(error)
     except OSError as error:
@@ -125,8 +121,9 @@ class _Setup:
         self._report = report
         self._machine = machine
         self._folders = Folders(options.root)
-        self._kept = options.state / "kept" / "engine.tar"
+        self._archive = options.state / "kept" / "engine.tar"
         self._stamps = Stamps(self._folders.stamps)
+        self._beside = Beside(self._folders, _version(self._folders.setup))
         proxies = {
             **machine.proxies(),
             **{name: os.environ[name] for name in FORWARDED if os.environ.get(name)},
@@ -135,25 +132,31 @@ class _Setup:
         progress = EngineProgress(report)
         self._wsl = Wsl(wsl_command, progress.heard, report.is_stop_wanted, FORWARDED)
         self._distribution = Distribution(
-            self._folders, self._stamps, self._wsl, machine, report, progress, options.agreed
+            self._folders,
+            self._stamps,
+            self._beside,
+            self._wsl,
+            machine,
+            report,
+            progress,
+            options.agreed,
         )
+        self._kept = Kept(self._wsl, report)
         program = tuple(uv or (str(self._folders.setup / "uv.exe"),))
-        self._app = WindowsApp(self._folders, self._stamps, report, program, proxies)
+        self._app = WindowsApp(self._beside, report, program, proxies)
 
     def install(self) -> str:
         """Install, go on, repair or update."""
         self._report.progress(0.01, "Looking at this computer")
-        self._folders.root.mkdir(parents=True, exist_ok=True)
-        if self._options.repair:
-            for step in ("app", "engine"):
-                self._stamps.put(step, None)
+        self._beside.begin(repairs=self._options.repair)
         computer = self._machine.look(self._folders.root)
         build = build_for(computer)
         self._report.note(f"{computer}; {build.reason}")
-        has_app, has_engine = (self._stamps.get(step) is not None for step in ("app", "engine"))
-        if wrong := problem(computer, has_app=has_app, has_engine=has_engine):
+        has_app = self._beside.stamps.get("app") is not None
+        if wrong := problem(computer, has_app=has_app, has_engine=self._beside.has("engine")):
             raise SetupFailed(wrong)
-        if computer.driver and build.kind == "cpu" and "without-card" not in self._options.agreed:
+        has_card = build.case != "no_card"
+        if has_card and build.kind == "cpu" and "without-card" not in self._options.agreed:
             raise WordNeeded("without-card", f"{build.reason} Go on without the card?")
         self._report.phase(0.02, 0.05)
         look = self._distribution.prepare_wsl()
@@ -165,107 +168,32 @@ class _Setup:
         self._report.phase(0.35, 0.98)
         self._distribution.have_engine(f"{fingerprint} {build.kind}")
         self._report.phase(0.98, 1.0)
-        self._distribution.restore(self._kept)
-        told = self._change_reachability(computer.windows_build)
+        self._kept.restore(self._archive)
+        before = self._beside.switch()
+        told = self._reachability().change(self._options.reachable, computer.windows_build)
+        for version in self._beside.left_over():
+            if self._distribution.remove_engine(version):
+                self._beside.remove(version)
         shutil.rmtree(self._folders.downloads, ignore_errors=True)
-        return f"Shoal is installed. {told}".rstrip()
+        done = "Shoal is installed."
+        if before:
+            done = f"Shoal {self._beside.version} is tried at the next start; if it fails, {before} runs again."
+        return f"{done} {told}".rstrip()
 
     def remove(self) -> str:
         """Remove what the installer itself does not know of."""
         self._report.progress(0.05, "Ending Shoal's engine")
-        if self._stamps.get("reachable") is not None:
-            self._close()
-            self._listen(None)  # the settings that are kept; without a Linux there are none
-            self._stamps.put("reachable", None)
-        has_data = self._stamps.get("engine") is not None
-        if self._options.keep_data and has_data:
+        self._reachability().take_back()
+        if self._options.keep_data and self._beside.has("engine"):
             self._report.progress(0.2, "Saving chats and settings")
-            self._distribution.keep(self._kept)
+            self._kept.keep(self._archive)
         self._report.progress(0.6, "Removing Shoal's Linux from WSL")
         self._distribution.remove()
         return "Shoal's engine is removed."
 
-    def _change_reachability(self, windows_build: int) -> str:
-        """As the person wants it; returns what there is to say about it."""
-        wanted = self._options.reachable
-        if wanted == "no" and self._stamps.get("reachable") is not None:
-            self._close()
-            if not self._listen(None):
-                raise SetupFailed(
-                    "The port is closed to others, but Shoal's engine could not be told; start the setup "
-                    f"again. Details are in {self._report.log}."
-                )
-            self._stamps.put("reachable", None)
-        if wanted != "yes":
-            return ""
-        if windows_build < OLDEST_MIRRORED_BUILD:
-            return (
-                "Others cannot connect to this computer directly, because that needs Windows 11 22H2 or "
-                "newer; the engine works through other members instead."
-            )
-        was_open = self._stamps.get("reachable") == "yes"
-        if wrong := self._open(was_open=was_open):
-            what = "may no longer be able to" if was_open else "cannot"
-            return f"Others {what} connect to this computer directly, because {wrong} and start the setup again."
-        return "Others can connect to this computer directly after its next restart."
-
-    def _open(self, *, was_open: bool) -> str:
-        """Open this computer to others; returns why that cannot be, and then all is as it was."""
-        config = Path.home() / ".wslconfig"
-        if not was_open:
-            self._stamps.put("reachable", "opening")
-        has_changed, wrong = False, ""
-        try:
-            has_changed = networking.change_settings(config, is_mirrored=True)
-            if not networking.is_mirrored(config):
-                wrong = f"{config} sets another networkingMode; change it to mirrored"
-        except OSError as error:
-            wrong = f"{config} cannot be changed ({error.strerror}); correct its rights"
-        is_to_be_told = not wrong
-        if is_to_be_told and not self._listen(networking.PORT):
-            wrong = f"Shoal's engine could not be told (details are in {self._report.log}); try once more"
-        wrong = wrong or self._open_port()
-        if not wrong:
-            self._stamps.put("reachable", "yes")
-        elif not was_open:
-            if has_changed:
-                networking.change_settings(config, is_mirrored=False)
-            if is_to_be_told:
-                self._listen(None)
-            self._stamps.put("reachable", None)
-        return wrong
-
-    def _open_port(self) -> str:
-        try:
-            code = self._machine.run_as_administrator(networking.firewall_command(is_open=True))
-        except (Declined, OSError):
-            return "Windows was not allowed to open a port; try once more"
-        return f"Windows could not open a port (exit code {code}); try once more" if code else ""
-
-    def _listen(self, port: int | None) -> bool:
-        """Have the engine listen to others or only reach out; returns whether it will."""
-        places = [] if port is None else [f"/ip4/0.0.0.0/tcp/{port}"]
-        answer = self._wsl.run(ENGINE, "settings", "set", f"swarm.listen={json.dumps(places)}")
-        if answer.code != 0:
-            self._report.note(
-                f"swarm.listen={places}: exit code {answer.code}: {answer.text.strip()}"
-            )
-        return answer.code == 0
-
-    def _close(self) -> None:
-        try:
-            code = self._machine.run_as_administrator(networking.firewall_command(is_open=False))
-        except (Declined, OSError) as error:
-            raise SetupFailed(
-                f"The firewall's rule “{networking.RULE}” could not be removed, because Windows was not "
-                "allowed to; start again when somebody with an administrator's rights is there."
-            ) from error
-        if code != 0:
-            raise SetupFailed(
-                f"The firewall's rule “{networking.RULE}” could not be removed (exit code {code}); remove "
-                "it in Windows' firewall settings if it is there, or start again to try once more."
-            )
-        networking.change_settings(Path.home() / ".wslconfig", is_mirrored=False)
+    def _reachability(self) -> Reachability:
+        engine = f"{place_of(self._beside.running)}/environment/bin/shoal"
+        return Reachability(engine, self._wsl, self._machine, self._stamps, self._report)
 
     def _fingerprint(self) -> str:
         """Of everything that decides what is installed."""
@@ -274,6 +202,20 @@ class _Setup:
             if file.is_file() and file.suffix not in (".exe", ".pyc"):
                 digest.update(file.read_bytes())
         return digest.hexdigest()
+
+
+def _version(setup: Path) -> str:
+    """Of the Shoal that this setup brings.
+
+    Raises:
+        SetupFailed: It brings none, or several.
+    """
+    wheels = list(setup.glob("shoal-*.whl"))
+    if len(wheels) != 1:
+        raise SetupFailed(
+            f"The files of Shoal's setup in {setup} are not whole; get the setup and start it again."
+        )
+    return wheels[0].name.split("-")[1]
 
 
 if __name__ == "__main__":

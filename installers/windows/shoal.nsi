@@ -32,6 +32,7 @@ SetDateSave off
 !include MUI2.nsh
 !include FileFunc.nsh
 !include TextFunc.nsh
+!include WordFunc.nsh
 !include LogicLib.nsh
 !include Sections.nsh
 !include x64.nsh
@@ -56,7 +57,8 @@ VIAddVersionKey /LANG=1033 "LegalCopyright" "Apache-2.0"
 !define RUN_ONCE_KEY "Software\Microsoft\Windows\CurrentVersion\RunOnce"
 !define STATE "$LOCALAPPDATA\shoal"
 !define PYTHON "3.11"
-!define PROGRAM "$INSTDIR\app\Scripts\pythonw.exe"
+; Runs start.py, which starts the version that is to run.
+!define PROGRAM "$INSTDIR\launcher\Scripts\pythonw.exe"
 
 Var said        ; the sentence that provision.py left
 Var code        ; how it ended
@@ -87,7 +89,7 @@ Var icon        ; yes or no: the icon there
 !insertmacro MUI_PAGE_COMPONENTS
 !insertmacro MUI_PAGE_INSTFILES
 !define MUI_FINISHPAGE_RUN "${PROGRAM}"
-!define MUI_FINISHPAGE_RUN_PARAMETERS "-m app"
+!define MUI_FINISHPAGE_RUN_PARAMETERS "$\"$INSTDIR\start.py$\""
 !define MUI_FINISHPAGE_TEXT "$(FINISHED)$\r$\n$\r$\n$said"
 !insertmacro MUI_PAGE_FINISH
 !insertmacro MUI_UNPAGE_CONFIRM
@@ -176,10 +178,23 @@ Function ${un}SetVariables
   ReadRegStr $2 HKCU "Software\Microsoft\Windows\CurrentVersion\Internet Settings" "ProxyServer"
   ReadEnvStr $0 "HTTPS_PROXY"
   ${If} $1 == 1
-  ${AndIf} $2 != ""
   ${AndIf} $0 == ""
-    ; One proxy for everything; provision.py reads finer settings by itself.
-    System::Call 'kernel32::SetEnvironmentVariableW(w "HTTPS_PROXY", w "http://$2")'
+    ; HOST:PORT for everything, or http=HOST:PORT;https=HOST:PORT
+    ClearErrors
+    ${WordFind2X} ";$2;" ";https=" ";" "E+1" $1
+    ${IfNot} ${Errors}
+      StrCpy $2 $1
+    ${EndIf}
+    ClearErrors
+    ${WordFind} $2 "=" "E+1" $1
+    ${If} ${Errors}  ; no name is left in it
+    ${AndIf} $2 != ""
+      StrCpy $1 $2 7
+      ${If} $1 == "http://"
+        StrCpy $2 $2 "" 7
+      ${EndIf}
+      System::Call 'kernel32::SetEnvironmentVariableW(w "HTTPS_PROXY", w "http://$2")'
+    ${EndIf}
   ${EndIf}
   ClearErrors
   Pop $2
@@ -385,13 +400,13 @@ later:
   WriteRegStr HKCU "${UNINSTALL_KEY}" "DisplayVersion" "${VERSION}"
   ${GetSize} "$INSTDIR" "/S=0K" $0 $3 $4
   WriteRegDWORD HKCU "${UNINSTALL_KEY}" "EstimatedSize" $0
-  SetOutPath "$INSTDIR\app"
-  CreateShortcut "$SMPROGRAMS\Shoal.lnk" "${PROGRAM}" "-m app" "$INSTDIR\shoal.ico"
+  SetOutPath "$INSTDIR"
+  CreateShortcut "$SMPROGRAMS\Shoal.lnk" "${PROGRAM}" "$\"$INSTDIR\start.py$\"" "$INSTDIR\shoal.ico"
 SectionEnd
 
 Section "$(DESKTOP)" DESKTOP_ICON
-  SetOutPath "$INSTDIR\app"
-  CreateShortcut "$DESKTOP\Shoal.lnk" "${PROGRAM}" "-m app" "$INSTDIR\shoal.ico"
+  SetOutPath "$INSTDIR"
+  CreateShortcut "$DESKTOP\Shoal.lnk" "${PROGRAM}" "$\"$INSTDIR\start.py$\"" "$INSTDIR\shoal.ico"
 SectionEnd
 
 Section /o "$(REACHABLE)" REACHABLE_TO_OTHERS
@@ -507,11 +522,14 @@ asked:
   DeleteRegKey HKCU "Software\Shoal"
   DeleteRegKey HKCU "${UNINSTALL_KEY}"
   RMDir /r "$INSTDIR\setup"
-  RMDir /r "$INSTDIR\app"
+  RMDir /r "$INSTDIR\versions"
+  RMDir /r "$INSTDIR\launcher"
   RMDir /r "$INSTDIR\python"
   RMDir /r "$INSTDIR\downloads"
   RMDir /r "$INSTDIR\linux"
   Delete "$INSTDIR\installed.json"
+  Delete "$INSTDIR\start.py"
+  Delete "$INSTDIR\versions.json"
   Delete "$INSTDIR\LICENSE"
   Delete "$INSTDIR\THIRD-PARTY-NOTICES.txt"
   Delete "$INSTDIR\sbom.cdx.json"

@@ -34,17 +34,17 @@
   "Hier anhalten? Was geholt wurde, bleibt, und die Installation macht dort weiter, wenn du sie wieder startest." \
   "S'arrêter ici ? Ce qui a été récupéré est gardé, et l'installation reprendra de là quand vous la relancerez."
 !insertmacro TEXT STILL_RUNNING \
-  "Shoal is running. Quit it from its icon in the tray, then try again." \
-  "Shoal läuft. Beende es über sein Symbol im Infobereich, dann versuche es noch einmal." \
-  "Shoal est en marche. Quittez-le par son icône dans la zone de notification, puis réessayez."
+  "Shoal is running; quit it from its icon in the tray, then try again." \
+  "Shoal läuft; beende es über sein Symbol im Infobereich, dann versuche es noch einmal." \
+  "Shoal est en marche ; quittez-le par son icône dans la zone de notification, puis réessayez."
 !insertmacro TEXT NOT_ARM \
   "Shoal runs on x86-64 processors only; this computer has an ARM processor." \
   "Shoal läuft nur auf x86-64-Prozessoren; dieser Computer hat einen ARM-Prozessor." \
   "Shoal ne fonctionne que sur les processeurs x86-64 ; cet ordinateur a un processeur ARM."
 !insertmacro TEXT DECLINED \
-  "Nothing was changed in Windows. Start the setup again when you want to go on, or remove Shoal in Windows' list of programs." \
-  "An Windows wurde nichts geändert. Starte die Installation wieder, wenn du weitermachen willst, oder entferne Shoal in der Programmliste von Windows." \
-  "Rien n'a été changé dans Windows. Relancez l'installation pour continuer, ou supprimez Shoal dans la liste des programmes de Windows."
+  "Nothing was changed in Windows; start the setup again when you want to go on, or remove Shoal in Windows' list of programs." \
+  "An Windows wurde nichts geändert; starte die Installation wieder, wenn du weitermachen willst, oder entferne Shoal in der Programmliste von Windows." \
+  "Rien n'a été changé dans Windows ; relancez l'installation pour continuer, ou supprimez Shoal dans la liste des programmes de Windows."
 !insertmacro TEXT RESTART_NOW \
   "Restart now?" "Jetzt neu starten?" "Redémarrer maintenant ?"
 !insertmacro TEXT DESKTOP \

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from app.wsl import NO_WINDOW
 from installers.setup_steps.report import SetupFailed
-from installers.windows.folders import Folders
+from installers.windows.beside import Beside
 from installers.windows.report import Report, SetupStopped
-from installers.windows.stamps import Stamps
 
 _LOOK_EVERY_S = 0.3
 _CAUSES = (
@@ -51,8 +50,7 @@ _CAUSES = (
 class WindowsApp:
     """The environment that holds tray and windows."""
 
-    folders: Folders
-    stamps: Stamps
+    beside: Beside
     report: Report
     uv: tuple[str, ...]
     """The program, as a command."""
@@ -68,24 +66,25 @@ class WindowsApp:
         Raises:
             SetupFailed: It cannot be installed.
         """
-        if self.stamps.get("app") == fingerprint:
+        if self.beside.stamps.get("app") == fingerprint:
             return
-        self.stamps.put("app", "installing")
-        environment = str(self.folders.app)
+        self.beside.change("app")
+        folders, environment = self.beside.folders, str(self.beside.app)
         self.report.progress(0.0, "Making the windows' environment")
         self._uv("venv", "--clear", "--python", sys.executable, environment)
         self.report.progress(0.1, "Installing the windows (about 90 MB)")
         install = ("pip", "install", "--python", environment)
-        lock = str(self.folders.setup / "gui.txt")
+        lock = str(folders.setup / "gui.txt")
         self._uv(*install, "--require-hashes", "--only-binary", ":all:", "--requirement", lock)
-        (wheel,) = self.folders.setup.glob("shoal-*.whl")
+        (wheel,) = folders.setup.glob("shoal-*.whl")
         self._uv(*install, "--no-deps", "--no-index", str(wheel))
-        self.stamps.put("app", fingerprint)
+        self._uv("venv", "--clear", "--python", sys.executable, str(folders.launcher))
+        self.beside.stamps.put("app", fingerprint)
 
     def _uv(self, *arguments: str) -> None:
         command = [*self.uv, "--no-progress", *arguments]
         self.report.note(subprocess.list2cmdline(command))
-        output = self.folders.downloads / "uv.log"
+        output = self.beside.folders.downloads / "uv.log"
         output.parent.mkdir(parents=True, exist_ok=True)
         with output.open("w+b") as log:
             with subprocess.Popen(

@@ -68,8 +68,11 @@ class Pc:
 
 def _wheel(folder: Path) -> None:
     with zipfile.ZipFile(folder / f"shoal-{VERSION}-py3-none-any.whl", "w") as archive:
-        for name in ("__init__.py", "wsl.py", "wsl_troubles.py"):
-            archive.write(ROOT / "app" / name, f"app/{name}")
+        for name in (
+            *("app/__init__.py", "app/wsl.py", "app/wsl_troubles.py"),
+            *("engine/__init__.py", "engine/localapi/__init__.py", "engine/localapi/versions.py"),
+        ):
+            archive.write(ROOT / name, name)
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +191,7 @@ def test_one_command_builds_the_setup_with_all_that_it_needs(tmp_path: Path) -> 
         "setup/uv.exe", "setup/gui.txt", "setup/root-file-system.json",
         "setup/installers/windows/provision.py", "setup/installers/setup_steps/torch_build.py",
         "setup/linux/uv", "setup/linux/engine.txt", "setup/linux/torch.txt",
+        "setup/linux/torch-cpu.txt",
         "setup/linux/provision.py", "setup/linux/provision.sh", "setup/linux/start-engine",
     } <= carried  # fmt: skip
     assert (payload / "setup/uv.exe").read_bytes()[:2] == b"MZ"

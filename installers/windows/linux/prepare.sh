@@ -6,5 +6,4 @@ user=shoal
 id -u "$user" > /dev/null 2>&1 || useradd --create-home --shell /bin/bash "$user"
 install -m 644 "$here/wsl.conf" /etc/wsl.conf
 install -d -m 755 /opt/shoal
-install -m 755 "$here/start-engine" /opt/shoal/start-engine
 chown -R "$user": /opt/shoal

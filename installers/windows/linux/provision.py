@@ -1,8 +1,12 @@
-"""Installs the engine in Shoal's own Linux; run there by uv, with an object on each line of output."""
+"""Installs the engine in Shoal's own Linux; run there by uv, with an object on each line of output.
+
+provision.py [--repair]
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,10 +19,20 @@ from installers.setup_steps.report import JsonReport, SetupFailed  # noqa: E402
 
 
 def main() -> int:
-    """Have it installed in the folder above; returns the exit status."""
+    """Have it installed beside other versions, in the folder above; returns the exit status."""
+    parts = Parts(SETUP)
     try:
-        installed = Installed(Parts(SETUP), SETUP.parent, JsonReport())
+        version = parts.wheel.name.split("-")[1]
+        place = SETUP.parent / "versions" / version
+        place.mkdir(parents=True, exist_ok=True)
+        # Whoever has this file shares the packages of the others, which are then fetched but once.
+        (place / "start.json").write_text('{"command": ["{here}/environment/bin/shoal"]}', "utf-8")
+        installed = Installed(parts, place, JsonReport())
+        if "--repair" in sys.argv[1:]:
+            installed.doubt()
         installed.prepare(torch_build.for_this_machine())
+        shutil.copyfile(SETUP / "start-engine", place / "start-engine")
+        (place / "start-engine").chmod(0o755)
     except SetupFailed as error:
         print(json.dumps({"problem": str(error)}), flush=True)
         return 1

@@ -33,15 +33,18 @@ class StandInMachine(Machine):
     build: int = 22631
     free_bytes: int = ROOMY_BYTES
     driver: Driver | None = None
+    has_card: bool = False
     restart_pending: bool = False
     virtualises: bool = True
     declines: bool = False
     exit_code: int = 0
     """Of what is run with an administrator's rights."""
+    proxy: str = ""
+    """Of Windows' settings."""
     elevated: list[list[str]] = field(default_factory=list)
 
     def look(self, folder: Path) -> Computer:
-        return Computer(self.build, self.free_bytes, self.driver)
+        return Computer(self.build, self.free_bytes, self.driver, self.has_card)
 
     def is_restart_pending(self) -> bool:
         return self.restart_pending
@@ -58,7 +61,7 @@ class StandInMachine(Machine):
         return self.exit_code
 
     def proxies(self) -> dict[str, str]:
-        return {}
+        return {"HTTPS_PROXY": self.proxy} if self.proxy else {}
 
 
 def wsl_command(folder: Path) -> tuple[str, ...]:

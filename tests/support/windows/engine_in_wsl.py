@@ -9,10 +9,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from app.wsl import start_of
+from engine import __version__
+
 
 def main() -> int:
     _, *arguments = sys.argv[sys.argv.index("--exec") :]
-    if arguments[:2] != ["/opt/shoal/start-engine", "engine"]:
+    if arguments[:2] != [start_of(__version__), "engine"]:
         return 127
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "ready.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ def main() -> int:
         Path(sys.argv[1]),
         [word for word in sys.argv[2:] if word != "--no-progress"],
     )
+    (folder / "uv-proxy.txt").write_text(os.environ.get("HTTPS_PROXY", ""), "utf-8")
     with (folder / "uv.txt").open("a", encoding="utf-8") as file:
         file.write(json.dumps(arguments) + "\n")
     fails = folder / "uv-fails.txt"

@@ -141,13 +141,20 @@ def inside(windows: Windows, user: str, command: list[str]) -> tuple[int, str]:
             )
             sys.stdout.buffer.write(done.stdout)
             return done.returncode, ""
-        case ["sh", script] if script.endswith("provision.sh"):
+        case ["rm", "-rf", place]:
+            shutil.rmtree(windows.linux / place.lstrip("/"), ignore_errors=True)
+        case ["sh", script, *_] if script.endswith("provision.sh"):
             if not (windows.linux / script.lstrip("/")).exists():
                 return 127, f"sh: {script}: not found"
             if reason := windows.state.get("provision_fails"):
                 return 1, '{"step": "python"}\n' + json.dumps({"problem": reason})
+            handed_on = os.environ.get("WSLENV", "").split(":")
+            windows.put(proxy=os.environ["HTTPS_PROXY"] if "HTTPS_PROXY" in handed_on else "")
             store = home / ".local/share/shoal"
             store.mkdir(parents=True, exist_ok=True)
+            (wheel,) = (windows.linux / "opt/shoal/setup").glob("shoal-*.whl")
+            place = windows.linux / "opt/shoal/versions" / wheel.name.split("-")[1]
+            (place / "environment").mkdir(parents=True, exist_ok=True)
             return 0, '{"step": "torch"}\n{"progress": "downloading torch", "share": 0.5}'
         case [program, "settings", "set", _] if program.endswith("/shoal"):
             return int(windows.state.get("settings_fail", 0)), "error: the settings are read-only."

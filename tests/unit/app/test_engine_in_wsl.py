@@ -15,6 +15,7 @@ from app.engine_link.engine import EngineLink
 from app.engine_process import EngineProcess, EngineStart
 from app.engine_start import engine_start, home_in_wsl
 from app.messages import EngineStopped, Message, StatusArrived
+from engine import __version__
 from engine.localapi.running import Home
 from engine.localapi.schema import ReadyFile
 from tests.support.windows.computer import wsl_command
@@ -40,7 +41,7 @@ def made(qtbot: QtBot) -> Iterator[list[EngineProcess]]:
 
 
 def _process(command: tuple[str, ...], home: Home, made: list[EngineProcess]) -> EngineProcess:
-    line = (*command, *wsl.in_distribution(wsl.START, "engine"))
+    line = (*command, *wsl.in_distribution(wsl.start_of(__version__), "engine"))
     made.append(EngineProcess(home, EngineStart(line, home_in_wsl(), in_wsl=True)))
     return made[-1]
 
@@ -100,6 +101,22 @@ def test_wsl_that_cannot_run_the_engine_is_told_in_one_sentence_and_not_tried_ag
     assert len(windows.calls()) == 1
 
 
+def test_engine_of_a_version_that_runs_again_learns_it_and_takes_its_chats_of_before(
+    qtbot: QtBot,
+    home: Home,
+    made: list[EngineProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("SHOAL_ROLLED_BACK_FROM", "9.9.9")
+    told = tmp_path / "told"
+    note = f"import os; open({str(told)!r}, 'w').write(os.environ['WSLENV'])"
+    process = _process((sys.executable, "-c", note), home, made)
+    process.start()
+    qtbot.waitUntil(lambda: told.exists() and bool(told.read_text()), timeout=20_000)
+    assert "SHOAL_ROLLED_BACK_FROM" in told.read_text().split(":")
+
+
 def test_without_wsl_exe_the_setup_is_what_helps(
     qtbot: QtBot, home: Home, made: list[EngineProcess], tmp_path: Path
 ) -> None:
@@ -110,7 +127,7 @@ def test_without_wsl_exe_the_setup_is_what_helps(
     qtbot.waitUntil(
         lambda: any(isinstance(message, EngineStopped) for message in messages), timeout=20_000
     )
-    assert "Start Shoal's setup again" in str(messages[-1])
+    assert "start Shoal's setup again" in str(messages[-1])
 
 
 def test_on_windows_the_engine_is_started_in_wsl_and_elsewhere_by_this_python(
@@ -124,5 +141,5 @@ def test_on_windows_the_engine_is_started_in_wsl_and_elsewhere_by_this_python(
     monkeypatch.setattr(sys, "platform", "win32")
     start = engine_start(home, None, ())
     assert start.in_wsl
-    assert start.command == wsl.engine_command("--await-setup")
+    assert start.command == wsl.engine_command(__version__, "--await-setup")
     assert str(start.home.log_file).startswith(r"\\wsl.localhost\Shoal\home\shoal\.local\state")

@@ -204,3 +204,14 @@ def test_app_and_setup_agree_where_the_engine_is(
     monkeypatch.setenv("SHOAL_VERSIONS", str(tmp_path))
     assert installed.own_command() == (str(tmp_path / "shoal"),)
     assert installed.setup_command() == (str(program.with_name("shoal-setup")),)
+
+
+def test_what_starts_the_app_on_windows_outlasts_the_version_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.delenv("SHOAL_VERSIONS", raising=False)
+    assert installed.own_command() == (sys.executable, "-m", "app")
+    monkeypatch.setenv("SHOAL_VERSIONS", str(tmp_path))
+    launcher = tmp_path / "launcher" / "Scripts" / "pythonw.exe"
+    assert installed.own_command() == (str(launcher), str(tmp_path / "start.py"))

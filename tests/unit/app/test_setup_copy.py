@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from app.engine_link.api import Api
 from app.engine_link.setup import SetupLink
 from app.messages import StatusArrived
 from app.settings import Settings
-from app.setup_copy import copied
+from app.setup_copy import NotAsSigned, copied
 from app.store import Store
 from app.windows.settings import APP, SettingsWindow
 from app.wiring.settings import SettingsWiring
@@ -58,6 +59,10 @@ def original(tmp_path: Path) -> Path:
     return file
 
 
+def signed(setup: Path) -> str:
+    return sha256(setup.read_bytes()).hexdigest()
+
+
 @pytest.fixture
 def window(
     tmp_path: Path, original: Path, qapp: QCoreApplication, qtbot: QtBot
@@ -67,8 +72,9 @@ def window(
     link.message.connect(store.dispatch)
     wiring = SettingsWiring(store, link, Settings(home), home, store)
     info = UpdateInfo.model_validate(
-        {"step": "ready", "package": "setup", "version": "0.2.0", "command": str(original)}
-    )
+        {"step": "ready", "package": "setup", "version": "0.2.0", "command": str(original),
+         "sha256": signed(original)}
+    )  # fmt: skip
     store.dispatch(StatusArrived(status(update=info)))
     wiring.bring_up()
     assert wiring.window is not None
@@ -99,6 +105,18 @@ def test_setup_that_cannot_be_copied_is_not_started_and_the_reason_is_told(
     assert started.files == []
 
 
+def test_setup_that_has_changed_since_it_was_signed_is_not_started_and_its_copy_goes(
+    window: SettingsWindow, tmp_path: Path, original: Path, started: Started, qtbot: QtBot
+) -> None:
+    original.write_bytes(original.read_bytes()[:-1] + b"!")
+    window.update_part.open.click()
+    qtbot.waitUntil(
+        lambda: any("was signed" in label.text() for label in window.findChildren(QLabel))
+    )
+    assert started.files == []
+    assert not list(Home.under(tmp_path / "home").updates_dir.iterdir())
+
+
 def test_only_the_newest_copy_stays_and_one_that_is_there_is_not_replaced(
     tmp_path: Path, original: Path
 ) -> None:
@@ -106,9 +124,11 @@ def test_only_the_newest_copy_stays_and_one_that_is_there_is_not_replaced(
     folder.mkdir()
     (folder / "shoal-0.1.9-setup.exe").write_bytes(b"MZ")
     (folder / "shoal-0.1.8-setup.exe.part").write_bytes(b"MZ")
-    copy = copied(original, folder)
+    copy = copied(original, folder, signed(original))
     assert list(folder.iterdir()) == [copy]
     inode = copy.stat().st_ino
-    assert copied(original, folder).stat().st_ino == inode
+    assert copied(original, folder, signed(original)).stat().st_ino == inode
     copy.write_bytes(b"MZ damaged")
-    assert copied(original, folder).read_bytes() == original.read_bytes()
+    assert copied(original, folder, signed(original)).read_bytes() == original.read_bytes()
+    with pytest.raises(NotAsSigned):
+        copied(original, folder, "")

@@ -39,6 +39,17 @@ def test_new_version_whose_engine_crashes_ends_at_once(
     assert codes == [FAILED_EXIT]
 
 
+def test_version_that_runs_again_forgets_the_failed_one_once_its_engine_answers(
+    qtbot: QtBot, tried: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "versions.json").write_text('{"current": "0.1.0", "failed": "0.2.0"}')
+    monkeypatch.setattr(QCoreApplication, "exit", pytest.fail)
+    trial = Trial(Installation(package="run", root=tmp_path, rolled_back_from="0.2.0"))
+    trial.fails()  # there is no other version to go back to
+    trial.works()
+    qtbot.waitUntil(lambda: versions.read(tmp_path).failed == "")
+
+
 def test_version_that_is_not_tried_says_nothing(qtbot: QtBot, tmp_path: Path) -> None:
     trial = Trial(Installation(package="run", root=tmp_path))
     trial.works()

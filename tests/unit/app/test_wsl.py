@@ -55,8 +55,8 @@ def test_without_wsl_exe_there_is_no_wsl(tmp_path: Path) -> None:
         ({"wsl": "absent"}, Trouble.ABSENT, "setup again"),
         ({"wsl": "no virtualisation"}, Trouble.NO_VIRTUALISATION, "firmware settings"),
         ({"wsl": "no kernel"}, Trouble.KERNEL_MISSING, "wsl --update"),
-        ({"wsl": "disk full"}, Trouble.DISK_FULL, "Free some space"),
-        ({"distributions": {"Shoal": 2}}, Trouble.NAME_TAKEN, "Rename or remove"),
+        ({"wsl": "disk full"}, Trouble.DISK_FULL, "free some space"),
+        ({"distributions": {"Shoal": 2}}, Trouble.NAME_TAKEN, "rename or remove"),
     ],
 )
 def test_failed_import_says_in_one_sentence_what_to_do(
@@ -128,9 +128,12 @@ def test_engine_is_started_by_windows_own_program_and_without_a_shell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SYSTEMROOT", r"D:\Windows")
-    program, *arguments = wsl.engine_command("--model", "a b")
+    program, *arguments = wsl.engine_command("1.2.3", "--model", "a b")
     assert program == r"D:\Windows\System32\wsl.exe"
-    assert arguments[-4:] == [wsl.START, "engine", "--model", "a b"]
+    assert arguments[-4:] == [
+        "/opt/shoal/versions/1.2.3/start-engine",
+        *("engine", "--model", "a b"),
+    ]
     assert arguments[: arguments.index("--exec")].count("Shoal") == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -108,6 +109,7 @@ async def test_a_newer_list_makes_nobody_install_the_older_package(
     await updating.install()
     await until(updating, UpdateStep.READY)
     assert "shoal-7.0.0" in updating.info.command
+    assert updating.info.sha256 == sha256(Path(updating.info.command).read_bytes()).hexdigest()
     assert (await updating.check()).command
     site.publish("8.0.0", b"#!/bin/sh")
     found = await updating.check()
