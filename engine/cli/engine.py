@@ -13,6 +13,7 @@ from engine.cli.commands import Commands
 from engine.cli.engine_arguments import add_engine_arguments, invite_text, overrides_of
 from engine.cli.quantities import positive
 from engine.core.errors import ConfigError, EngineRunsAlready
+from engine.core.loading import loading
 from engine.localapi.installation import Installation
 from engine.localapi.running import Home
 from engine.node.options import EngineOptions
@@ -66,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
     if options.stages > 1 and args.no_stage:
         raise ConfigError("--stages and --no-stage contradict each other; use one of them.")
     # Arguments are checked before torch and hivemind are loaded, which takes seconds.
-    from engine.node.run import run as run_node
+    with loading():
+        from engine.node.run import run as run_node
 
     try:
         code = asyncio.run(run_node(options))

@@ -1,6 +1,6 @@
 """The worker process: holds weights and KV, computes what the agent sends, knows no network.
 
-Started by `engine.server.worker_process` as `python -m engine.server.worker FD MEMORY_FD BYTES PID`.
+Started by `engine.server.worker_process` with FD, MEMORY_FD, BYTES and PID as its arguments.
 It dies with the agent: by the kernel's parent-death signal, and when the socket closes.
 """
 
@@ -22,6 +22,7 @@ from engine.core.errors import EngineError, WorkerFailed
 from engine.core.generation import DraftMode, TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.lifetime import die_with_parent
+from engine.core.loading import loading
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
@@ -89,7 +90,8 @@ class Worker:
     def _handle(self, message: Message) -> None:
         match message["op"]:
             case "load":
-                self._load(message)
+                with loading():
+                    self._load(message)
             case "open":
                 self._open(message)
             case "copy":
@@ -259,7 +261,3 @@ def main() -> None:
     Worker(WorkerSocket(fd), SharedRegions(memory_fd, region_bytes)).run()
     # Skip interpreter shutdown: freeing gigabytes piece by piece only delays giving them back.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

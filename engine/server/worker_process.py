@@ -156,7 +156,7 @@ class WorkerProcess:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", _MODULE),
+                *("-m", "engine.core.child_program", _MODULE),
                 *(str(n) for n in (theirs.fileno(), regions.fd, order.region_bytes, os.getpid())),
                 pass_fds=(theirs.fileno(), regions.fd),
                 stdin=asyncio.subprocess.DEVNULL,

@@ -1,8 +1,8 @@
 """The draft's own process: holds its weights and what it knows of each sequence.
 
-Started by `engine.speculation.worker_process` as `python -m engine.speculation.worker PID`; a JSON
-object on each line, asked on standard input and answered on standard output. It is another process
-than the stage's worker, so that one's own chats keep drafting while the stage alone is paused.
+Started by `engine.speculation.worker_process` with our PID as its argument; a JSON object on each
+line, asked on standard input and answered on standard output. It is another process than the stage's
+worker, so that one's own chats keep drafting while the stage alone is paused.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 
 from engine.core.errors import EngineError
 from engine.core.lifetime import die_with_parent
+from engine.core.loading import loading
 from engine.core.model_spec import ModelSpec
 from engine.core.sampling_params import SamplingParams
 from engine.models.child import own_stdout
@@ -155,7 +156,8 @@ def main() -> None:
             try:
                 message = json.loads(line)
                 if drafts is None:
-                    drafts = Drafts(load(message), message["level_s"])
+                    with loading():
+                        drafts = Drafts(load(message), message["level_s"])
                     answer = {}
                 else:
                     answer = drafts.answer(message)
@@ -167,7 +169,3 @@ def main() -> None:
             print_line(answer)
     # Skip interpreter shutdown: freeing memory piece by piece only delays giving it back.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -82,8 +82,7 @@ class DraftProcess:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                "-m",
-                "engine.speculation.worker",
+                *("-m", "engine.core.child_program", "engine.speculation.worker"),
                 str(os.getpid()),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
