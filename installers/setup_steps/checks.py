@@ -12,10 +12,11 @@ CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("format", ("ruff", "format", "--check", ".")),
     ("lint", ("ruff", "check", ".")),
     ("imports", ("lint-imports",)),
-    ("types", ("mypy",)),
-    ("tests", ("pytest", "--numprocesses=2", "--dist=loadfile")),
+    ("types", ("mypy", "--num-workers=2")),
+    ("tests", ("pytest", "--numprocesses=3", "--dist=loadfile", "--no-loadscope-reorder")),
 )
-"""Two test processes: most tests wait for engines to start. Tests of one file share fixtures."""
+"""Three test processes on two cores: most tests wait for engines. Tests of one file share fixtures;
+files are taken in the order of their names, which has the longest, `end2end`, first."""
 
 
 def run(root: Path, programs: Path, pytest_arguments: Sequence[str]) -> int:

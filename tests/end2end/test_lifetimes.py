@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -24,6 +25,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("tiny")
     save_tiny("llama", directory, max_position_embeddings=4096)
     return str(directory)
+
+
+@pytest.fixture(scope="module")
+def running(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
+    """One engine for all tests that leave it as they found it."""
+    with real_engine(tmp_path_factory.mktemp("running"), "--model", tiny) as engine:
+        yield engine
+
+
+@pytest.fixture
+def engine(running: RealEngine) -> RealEngine:
+    """It, ready to answer."""
+    running.api.call("POST", "/shoal/v1/resume")
+    running.wait(lambda status: status["state"] == "idle" and status["sessions"] == 0)
+    return running
 
 
 SURVIVAL_S = 5.0
@@ -83,45 +99,43 @@ def test_engine_ends_when_the_last_lease_is_gone(tiny: str, tmp_path: Path) -> N
         assert gone(family, 30) == []
 
 
-def test_killed_worker_is_started_again_and_serves(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        before = engine.wait_state("idle")
-        text = engine.complete("Hello")
-        kill(before["worker_pid"])
-        after = engine.wait(
-            lambda s: s["state"] == "idle" and s["worker_pid"] not in (None, before["worker_pid"])
-        )
-        assert not psutil.pid_exists(before["worker_pid"])
-        assert after["worker_rss_bytes"] > 0
-        assert engine.complete("Hello")["choices"] == text["choices"]
+def test_killed_worker_is_started_again_and_serves(engine: RealEngine) -> None:
+    before = engine.wait_state("idle")
+    text = engine.complete("Hello")
+    kill(before["worker_pid"])
+    after = engine.wait(
+        lambda s: s["state"] == "idle" and s["worker_pid"] not in (None, before["worker_pid"])
+    )
+    assert not psutil.pid_exists(before["worker_pid"])
+    assert after["worker_rss_bytes"] > 0
+    assert engine.complete("Hello")["choices"] == text["choices"]
 
 
-def test_answer_goes_on_when_the_only_worker_is_killed(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        worker_pid = engine.wait_state("idle")["worker_pid"]
-        body = {
-            "prompt": "Hello",
-            "max_tokens": 1200,
-            "temperature": 1.2,
-            "seed": 3,
-            "stream": True,
-        }
+def test_answer_goes_on_when_the_only_worker_is_killed(engine: RealEngine) -> None:
+    worker_pid = engine.wait_state("idle")["worker_pid"]
+    body = {
+        "prompt": "Hello",
+        "max_tokens": 1200,
+        "temperature": 1.2,
+        "seed": 3,
+        "stream": True,
+    }
 
-        def answer(*, disturb: bool) -> str:
-            with engine.api.stream("POST", "/v1/completions", body) as events:
-                text = ""
-                for line in events:
-                    if line == "[DONE]":
-                        break
-                    text += json.loads(line)["choices"][0]["text"]
-                    if disturb and len(text) > 50:
-                        kill(worker_pid)
-                        disturb = False
-            return text
+    def answer(*, disturb: bool) -> str:
+        with engine.api.stream("POST", "/v1/completions", body) as events:
+            text = ""
+            for line in events:
+                if line == "[DONE]":
+                    break
+                text += json.loads(line)["choices"][0]["text"]
+                if disturb and len(text) > 50:
+                    kill(worker_pid)
+                    disturb = False
+        return text
 
-        undisturbed = answer(disturb=False)
-        assert answer(disturb=True) == undisturbed
-        assert not psutil.pid_exists(worker_pid)
+    undisturbed = answer(disturb=False)
+    assert answer(disturb=True) == undisturbed
+    assert not psutil.pid_exists(worker_pid)
 
 
 def test_killed_daemon_is_started_again_and_serves(tiny: str, tmp_path: Path) -> None:
@@ -149,27 +163,26 @@ def held_bytes(processes: list[psutil.Process]) -> int:
     return sum(process.memory_info().rss - process.memory_info().shared for process in processes)
 
 
-def test_pause_gives_the_memory_back_and_resume_serves_again(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        worker_pid = engine.wait_state("idle")["worker_pid"]
-        text = engine.complete("Hello")
-        family = engine.family()
-        worker = next(process for process in family if process.pid == worker_pid)
-        baseline_bytes = held_bytes([process for process in family if process is not worker])
-        pausing = threading.Thread(target=pause, args=(engine,))
-        pausing.start()
-        assert gone([worker], PAUSE_S) == []
-        pausing.join()
-        assert held_bytes(engine.family()) < baseline_bytes + BASELINE_SLACK_BYTES
-        assert engine.family() == [process for process in family if process is not worker]
-        status = engine.status()
-        assert (status["state"], status["worker_rss_bytes"], status["until"]) == ("paused", 0, None)
-        assert status["reason"] == "Paused until you resume."
-        with pytest.raises(ApiFailed, match="Paused until you resume"):
-            engine.complete("Hello")
-        engine.api.call("POST", "/shoal/v1/resume")
-        engine.wait_state("idle")
-        assert engine.complete("Hello")["choices"] == text["choices"]
+def test_pause_gives_the_memory_back_and_resume_serves_again(engine: RealEngine) -> None:
+    worker_pid = engine.wait_state("idle")["worker_pid"]
+    text = engine.complete("Hello")
+    family = engine.family()
+    worker = next(process for process in family if process.pid == worker_pid)
+    baseline_bytes = held_bytes([process for process in family if process is not worker])
+    pausing = threading.Thread(target=pause, args=(engine,))
+    pausing.start()
+    assert gone([worker], PAUSE_S) == []
+    pausing.join()
+    assert held_bytes(engine.family()) < baseline_bytes + BASELINE_SLACK_BYTES
+    assert engine.family() == [process for process in family if process is not worker]
+    status = engine.status()
+    assert (status["state"], status["worker_rss_bytes"], status["until"]) == ("paused", 0, None)
+    assert status["reason"] == "Paused until you resume."
+    with pytest.raises(ApiFailed, match="Paused until you resume"):
+        engine.complete("Hello")
+    engine.api.call("POST", "/shoal/v1/resume")
+    engine.wait_state("idle")
+    assert engine.complete("Hello")["choices"] == text["choices"]
 
 
 def test_pause_before_the_model_is_ready_holds(tiny: str, tmp_path: Path) -> None:
@@ -184,59 +197,55 @@ def test_pause_before_the_model_is_ready_holds(tiny: str, tmp_path: Path) -> Non
         assert engine.complete("Hello")["choices"]
 
 
-def test_resume_right_after_pause_is_not_lost(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        for _ in range(3):
-            pausing = threading.Thread(target=pause, args=(engine,))
-            pausing.start()
-            time.sleep(0.005)
-            engine.api.call("POST", "/shoal/v1/resume")
-            pausing.join()
-            engine.wait_state("idle", timeout_s=30)
+def test_resume_right_after_pause_is_not_lost(engine: RealEngine) -> None:
+    engine.wait_state("idle")
+    for _ in range(3):
+        pausing = threading.Thread(target=pause, args=(engine,))
+        pausing.start()
+        time.sleep(0.005)
+        engine.api.call("POST", "/shoal/v1/resume")
+        pausing.join()
+        engine.wait_state("idle", timeout_s=30)
 
 
-def test_timed_pause_says_its_end_and_ends_by_itself(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        asked_s = time.time()  # noqa: TID251 - the person's clock
-        status = pause(engine, seconds=2.0)
-        told_s = time.time()  # noqa: TID251 - the person's clock
-        assert asked_s + 2 <= float(str(status["until"])) <= told_s + 2
-        engine.wait_state("idle")
+def test_timed_pause_says_its_end_and_ends_by_itself(engine: RealEngine) -> None:
+    engine.wait_state("idle")
+    asked_s = time.time()  # noqa: TID251 - the person's clock
+    status = pause(engine, seconds=2.0)
+    told_s = time.time()  # noqa: TID251 - the person's clock
+    assert asked_s + 2 <= float(str(status["until"])) <= told_s + 2
+    engine.wait_state("idle")
 
 
-def test_finish_then_pause_lets_the_answer_end(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        body = {
-            "prompt": "Hello",
-            "max_tokens": 1500,
-            "temperature": 1.5,
-            "stream": True,
-            "seed": 1,
-        }
-        with engine.api.stream("POST", "/v1/completions", body) as events:
-            lines = iter(events)
-            next(lines)
-            assert pause(engine, finish_first=True)["state"] == "draining"
-            rest = list(lines)
-        assert any('"finish_reason":"' in line.replace(": ", ":") for line in rest)
-        engine.wait_state("paused", timeout_s=30)
+def test_finish_then_pause_lets_the_answer_end(engine: RealEngine) -> None:
+    engine.wait_state("idle")
+    body = {
+        "prompt": "Hello",
+        "max_tokens": 1500,
+        "temperature": 1.5,
+        "stream": True,
+        "seed": 1,
+    }
+    with engine.api.stream("POST", "/v1/completions", body) as events:
+        lines = iter(events)
+        next(lines)
+        assert pause(engine, finish_first=True)["state"] == "draining"
+        rest = list(lines)
+    assert any('"finish_reason":"' in line.replace(": ", ":") for line in rest)
+    engine.wait_state("paused", timeout_s=30)
 
 
-def test_client_that_hangs_up_frees_its_session_at_once(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        body = {
-            "prompt": "Hello",
-            "max_tokens": 3000,
-            "temperature": 1.5,
-            "stream": True,
-            "seed": 1,
-        }
-        with engine.api.stream("POST", "/v1/completions", body) as events:
-            next(iter(events))
-            assert engine.status()["sessions"] == 1
-            events.hang_up()
-        engine.wait(lambda status: status["sessions"] == 0, timeout_s=15)
+def test_client_that_hangs_up_frees_its_session_at_once(engine: RealEngine) -> None:
+    engine.wait_state("idle")
+    body = {
+        "prompt": "Hello",
+        "max_tokens": 3000,
+        "temperature": 1.5,
+        "stream": True,
+        "seed": 1,
+    }
+    with engine.api.stream("POST", "/v1/completions", body) as events:
+        next(iter(events))
+        assert engine.status()["sessions"] == 1
+        events.hang_up()
+    engine.wait(lambda status: status["sessions"] == 0, timeout_s=15)

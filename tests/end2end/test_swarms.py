@@ -43,6 +43,14 @@ def founder(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rea
         yield engine
 
 
+@pytest.fixture(scope="module")
+def alone(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
+    """An engine with the whole model and no swarm."""
+    with real_engine(tmp_path_factory.mktemp("alone"), "--model", tiny) as engine:
+        engine.wait_state("idle")
+        yield engine
+
+
 def invite_of(engine: RealEngine) -> str:
     return str(engine.api.call("GET", "/shoal/v1/swarm")["invite"])
 
@@ -83,27 +91,25 @@ def test_invite_of_a_founder_that_listens_on_a_chosen_port_leads_there(
 
 
 def test_newcomer_takes_the_missing_blocks_and_the_swarm_answers_until_it_leaves(
-    founder: RealEngine, tiny: str, tmp_path: Path
+    founder: RealEngine, alone: RealEngine, tiny: str, tmp_path: Path
 ) -> None:
-    with real_engine(tmp_path / "alone", "--model", tiny) as alone:
-        alone.wait_state("idle")
-        expected = alone.complete("Hello")["choices"]
-        with real_engine(tmp_path / "member", "--model", tiny, "--blocks", "2:4") as member:
-            member.wait_state("idle")
-            info = join(member, invite_of(founder))
-            assert (info["name"], info["private"]) == ("reef", True)
-            for engine in (founder, member):
-                engine.wait(lambda status: len(status["plan"]) == 2)
-                assert engine.complete("Hello")["choices"] == expected
-            lines = member.api.call("POST", "/shoal/v1/measurements", {"quick": True})
-            assert [line["peer"] for line in lines["peers"]] == [founder.status()["peer_id"]]
-            assert lines["uplink_bytes_per_s"]["value"] > 1e6
-            assert lines["downlink_bytes_per_s"]["value"] > 1e6
-            assert lines["reachability"] == "direct"
-            assert founder.status()["swarm"] == "reef"
-            member.api.call("POST", "/shoal/v1/swarm/leave")
-            assert member.status()["swarm"] is None
-            founder.wait(lambda status: not status["can_chat"], timeout_s=15)
+    expected = alone.complete("Hello")["choices"]
+    with real_engine(tmp_path, "--model", tiny, "--blocks", "2:4") as member:
+        member.wait_state("idle")
+        info = join(member, invite_of(founder))
+        assert (info["name"], info["private"]) == ("reef", True)
+        for engine in (founder, member):
+            engine.wait(lambda status: len(status["plan"]) == 2)
+            assert engine.complete("Hello")["choices"] == expected
+        lines = member.api.call("POST", "/shoal/v1/measurements", {"quick": True})
+        assert [line["peer"] for line in lines["peers"]] == [founder.status()["peer_id"]]
+        assert lines["uplink_bytes_per_s"]["value"] > 1e6
+        assert lines["downlink_bytes_per_s"]["value"] > 1e6
+        assert lines["reachability"] == "direct"
+        assert founder.status()["swarm"] == "reef"
+        member.api.call("POST", "/shoal/v1/swarm/leave")
+        assert member.status()["swarm"] is None
+        founder.wait(lambda status: not status["can_chat"], timeout_s=15)
 
 
 def test_node_whose_stage_is_paused_chats_through_others_and_stays_in_the_swarm(
@@ -202,7 +208,7 @@ def test_invite_without_the_key_does_not_admit(
             stranger.complete("Hello")
 
 
-def test_join_that_fails_changes_nothing(tiny: str, tmp_path: Path) -> None:
+def test_join_that_fails_changes_nothing(alone: RealEngine, tiny: str) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -210,17 +216,15 @@ def test_join_that_fails_changes_nothing(tiny: str, tmp_path: Path) -> None:
     nobody = invites.found(
         "gone", [f"/ip4/127.0.0.1/tcp/{port}/p2p/{peer}"], tiny, "tiny@0", private=False
     ).text()
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        text = engine.complete("Hello")["choices"]
-        with pytest.raises(ApiFailed, match="bootstrap"):
-            join(engine, nobody)
-        with pytest.raises(ApiFailed, match="cut"):
-            join(engine, nobody[:60])
-        with pytest.raises(ApiFailed, match="another version"):
-            join(engine, nobody.replace("v1", "v9"))
-        engine.wait(lambda status: status["state"] == "idle" and status["swarm"] is None)
-        assert engine.complete("Hello")["choices"] == text
+    text = alone.complete("Hello")["choices"]
+    with pytest.raises(ApiFailed, match="bootstrap"):
+        join(alone, nobody)
+    with pytest.raises(ApiFailed, match="cut"):
+        join(alone, nobody[:60])
+    with pytest.raises(ApiFailed, match="another version"):
+        join(alone, nobody.replace("v1", "v9"))
+    alone.wait(lambda status: status["state"] == "idle" and status["swarm"] is None)
+    assert alone.complete("Hello")["choices"] == text
 
 
 def test_engine_with_an_unreachable_swarm_says_so_and_keeps_trying(
@@ -275,11 +279,10 @@ def test_engine_that_cannot_start_says_why_in_one_line(
     assert sentence in line
 
 
-def test_second_engine_of_a_home_names_the_first(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        result = shoal(tmp_path, "engine", "--model", tiny)
+def test_second_engine_of_a_home_names_the_first(alone: RealEngine, tiny: str) -> None:
+    result = shoal(alone.home.data_dir.parent, "engine", "--model", tiny)
     assert result.returncode == 1
-    assert f"process {engine.process.pid}" in result.stderr
+    assert f"process {alone.process.pid}" in result.stderr
 
 
 def test_engine_spread_over_local_stages_keeps_its_swarm(tiny: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,11 +21,23 @@ from tests.support.tiny_models import save_tiny
 pytestmark = pytest.mark.end2end
 
 
+QUIET_S = 3
+GAME = "shoal-test-game"
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     directory = tmp_path_factory.mktemp("tiny")
     save_tiny("llama", directory, max_position_embeddings=4096)
     return str(directory)
+
+
+@pytest.fixture(scope="module")
+def running(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
+    """One engine for all tests that leave it as they found it."""
+    rules = ["--set", f'guest.exclusive_programs=["{GAME}"]', "--set", f"guest.quiet_s={QUIET_S}"]
+    with real_engine(tmp_path_factory.mktemp("running"), "--model", tiny, *rules) as engine:
+        yield engine
 
 
 def pause(engine: RealEngine, **fields: object) -> dict[str, object]:
@@ -36,30 +49,28 @@ def resume(engine: RealEngine) -> dict[str, object]:
 
 
 def test_an_exclusive_program_gets_the_machine_within_five_seconds(
-    tiny: str, tmp_path: Path
+    running: RealEngine, tmp_path: Path
 ) -> None:
-    game = tmp_path / "shoal-test-game"
+    engine, game = running, tmp_path / GAME
     shutil.copy(str(shutil.which("sleep")), game)
-    rules = ["--set", 'guest.exclusive_programs=["shoal-test-game"]', "--set", "guest.quiet_s=3"]
-    with real_engine(tmp_path / "home", "--model", tiny, *rules) as engine:
-        worker = engine.wait_state("idle")["worker_pid"]
-        with subprocess.Popen([game, "60"]) as program:
-            began_s = time.monotonic()
-            status = engine.wait_state("yielding", timeout_s=10)
-            assert time.monotonic() - began_s < 5
-            assert status["reason"] == "Yielding to shoal-test-game, which is running."
-            assert (status["until"], status["yielding_to"]) == (None, "program")
-            engine.wait(lambda s: s["worker_pid"] is None, timeout_s=5)
-            assert not psutil.pid_exists(worker)
-            with pytest.raises(ApiFailed, match="shoal-test-game"):
-                engine.complete("Hello")
-            # The person's pause is on top of it, and stays when the program has ended.
-            assert pause(engine)["state"] == "paused"
-            assert resume(engine)["state"] == "yielding"
-            program.kill()
-        assert engine.wait(lambda s: s["until"] is not None, timeout_s=10)["state"] == "yielding"
-        engine.wait_state("idle")
-        assert engine.complete("Hello")["choices"]
+    worker = engine.wait_state("idle")["worker_pid"]
+    with subprocess.Popen([game, "60"]) as program:
+        began_s = time.monotonic()
+        status = engine.wait_state("yielding", timeout_s=10)
+        assert time.monotonic() - began_s < 5
+        assert status["reason"] == f"Yielding to {GAME}, which is running."
+        assert (status["until"], status["yielding_to"]) == (None, "program")
+        engine.wait(lambda s: s["worker_pid"] is None, timeout_s=5)
+        assert not psutil.pid_exists(worker)
+        with pytest.raises(ApiFailed, match=GAME):
+            engine.complete("Hello")
+        # The person's pause is on top of it, and stays when the program has ended.
+        assert pause(engine)["state"] == "paused"
+        assert resume(engine)["state"] == "yielding"
+        program.kill()
+    assert engine.wait(lambda s: s["until"] is not None, timeout_s=10)["state"] == "yielding"
+    engine.wait_state("idle")
+    assert engine.complete("Hello")["choices"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
@@ -87,21 +98,6 @@ def test_computer_may_sleep_whenever_it_wants(
 def test_a_pause_outlives_the_engine_until_the_person_resumes(tiny: str, tmp_path: Path) -> None:
     with real_engine(tmp_path, "--model", tiny) as engine:
         engine.wait_state("idle")
-        pause(engine, finish_first=True)
-        engine.wait_state("paused")
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        status = engine.wait(lambda s: s["model"] is not None)
-        assert (status["state"], status["paused"], status["until"]) == ("paused", "stage", None)
-        assert status["worker_pid"] is None
-        resume(engine)
-        engine.wait_state("idle")
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-
-
-def test_everything_paused_means_no_process_but_the_engine(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
         status = pause(engine, scope="everything", until_tomorrow=True)
         assert (status["state"], status["paused"]) == ("paused", "everything")
         assert status["until"] is not None
@@ -116,7 +112,16 @@ def test_everything_paused_means_no_process_but_the_engine(tiny: str, tmp_path: 
         assert len(engine.family()) == 1
         assert pause(engine)["paused"] == "stage"  # back in the swarm, the stage alone rests
         assert engine.wait(lambda s: s["model"] is not None)["state"] == "paused"
+    with real_engine(tmp_path, "--model", tiny) as engine:
+        status = engine.wait(lambda s: s["model"] is not None)
+        assert (status["state"], status["paused"], status["until"]) == ("paused", "stage", None)
+        assert status["worker_pid"] is None
         assert resume(engine)["paused"] is None
+        engine.wait_state("idle")
+        pause(engine, finish_first=True)
+        engine.wait_state("paused")
+        resume(engine)
+    with real_engine(tmp_path, "--model", tiny) as engine:
         engine.wait_state("idle")
 
 
@@ -129,17 +134,17 @@ def answering(engine: RealEngine) -> EventLines:
 
 
 def test_everything_is_paused_and_comes_back_though_settings_changed_while_it_drained(
-    tiny: str, tmp_path: Path
+    running: RealEngine,
 ) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        with answering(engine):
-            assert pause(engine, scope="everything", finish_first=True)["state"] == "draining"
-            engine.api.call(
-                "PATCH", "/shoal/v1/settings", {"values": {"stage.kv_budget_bytes": 64 << 20}}
-            )
-        engine.wait(lambda _: len(engine.family()) == 1, timeout_s=30)
-        assert engine.status()["paused"] == "everything"
-        resume(engine)
-        engine.wait_state("idle")
-        assert engine.complete("Hello")["choices"]
+    engine = running
+    engine.wait_state("idle")
+    with answering(engine):
+        assert pause(engine, scope="everything", finish_first=True)["state"] == "draining"
+        engine.api.call(
+            "PATCH", "/shoal/v1/settings", {"values": {"stage.kv_budget_bytes": 64 << 20}}
+        )
+    engine.wait(lambda _: len(engine.family()) == 1, timeout_s=30)
+    assert engine.status()["paused"] == "everything"
+    resume(engine)
+    engine.wait_state("idle")
+    assert engine.complete("Hello")["choices"]
