@@ -100,3 +100,52 @@ def test_an_invites_file_is_known_by_its_name(places: Path) -> None:
     invite.write_text(LINK)
     assert invite_links.TYPES[1] in gio("info", "-a", "standard::content-type", str(invite))
     assert invite_links.ENTRY in gio("mime", invite_links.TYPES[1])
+
+
+@pytest.fixture
+def package(places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program of a package that says of itself that it opens invites."""
+    entry = Path(__file__).parents[3] / "installers" / "linux" / "shoal.desktop"
+    folder = places / "share" / "applications"
+    folder.mkdir(parents=True)
+    (folder / "shoal.desktop").write_text(
+        entry.read_text("utf-8").replace("@SHOAL@", sys.executable)
+    )
+    monkeypatch.setenv("XDG_DATA_DIRS", str(places / "share"))
+    if shutil.which("update-desktop-database"):
+        subprocess.run(["update-desktop-database", str(folder)], check=True)
+    return folder / "shoal.desktop"
+
+
+def test_a_package_opens_invites_until_that_is_turned_off_and_again_when_turned_on(
+    places: Path, package: Path
+) -> None:
+    link = invite_links.TYPES[0]
+    assert invite_links.is_on()
+    assert "shoal.desktop" in gio("mime", link)
+    invite_links.turn(on=False)
+    assert not invite_links.is_on()
+    assert "shoal.desktop" not in gio("mime", link)
+    invite_links.turn(on=True)
+    assert invite_links.is_on()
+    assert "shoal.desktop" in gio("mime", link)
+    assert invite_links.ENTRY not in files(places)  # the package's entry is enough
+    choices = places / "config" / "mimeapps.list"
+    choices.write_text(f"[Default Applications]\n{link}=other.desktop\n")
+    assert not invite_links.is_on()
+    choices.unlink()
+    package.write_text(package.read_text("utf-8").replace(sys.executable, "/opt/other/shoal"))
+    assert not invite_links.is_on()  # another Shoal's
+
+
+def test_turning_a_package_off_leaves_what_else_the_person_has_set_aside(
+    places: Path, package: Path
+) -> None:
+    choices = places / "config" / "mimeapps.list"
+    choices.parent.mkdir()
+    aside = f"[Removed Associations]\n{invite_links.TYPES[0]}=other.desktop;\n"
+    choices.write_text(aside)
+    invite_links.turn(on=False)
+    assert not invite_links.is_on()
+    invite_links.turn(on=True)
+    assert aside in choices.read_text()
