@@ -20,7 +20,7 @@ _CONTROL = """\
 Package: shoal
 Version: {version}
 Architecture: amd64
-Maintainer: The Shoal project <noreply@shoal.invalid>
+Maintainer: {maintainer}
 Installed-Size: {size_kb}
 Depends: {depends}
 Recommends: {recommends}
@@ -76,6 +76,7 @@ def build(build: Build) -> list[Path]:
     control = {
         "control": _CONTROL.format(
             version=build.version,
+            maintainer=build.maintainer,
             size_kb=size_kb,
             depends=", ".join(_depends()),
             recommends="dbus-user-session, fonts-noto-core | fonts-dejavu-core, xdg-utils",
@@ -118,7 +119,7 @@ def _documents(build: Build, tree: Path) -> None:
     moment = datetime.fromtimestamp(build.epoch_s, UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
     entry = (
         f"shoal ({build.version}) stable; urgency=medium\n\n  * See changes.md.\n\n"
-        f" -- The Shoal project <noreply@shoal.invalid>  {moment}\n"
+        f" -- {build.maintainer}  {moment}\n"
     )
     _write_packed(build, documents / "changelog.gz", entry)
     changes = (build.root / "resources" / "CHANGELOG.md").read_text("utf-8")

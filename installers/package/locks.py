@@ -99,12 +99,12 @@ def split(lock: str) -> tuple[str, str]:
 
 
 def _compile(build: Build, lock: Path, *sources: Path) -> None:
-    program = _uv(build)
     build.run(
-        *(program, "pip", "compile", "--quiet", "--universal", "--python-version", OLDEST_PYTHON),
+        _uv(build),
+        *("pip", "compile", "--quiet", "--universal", "--python-version", OLDEST_PYTHON),
         *("--generate-hashes", "--no-annotate", "--custom-compile-command", _COMMAND),
-        *("--constraint", build.root / "resources" / "constraints.txt"),
-        *("--output-file", lock, *sources),
+        *("--constraint", str(build.root / "resources" / "constraints.txt")),
+        *("--output-file", str(lock), *map(str, sources)),
         purpose=f"choose the packages of {lock.name}",
     )
 

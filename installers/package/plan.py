@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,13 @@ class Build:
         return self.root / "installers" / "locks"
 
     @property
+    def maintainer(self) -> str:
+        """Who answers for the packages, `NAME <ADDRESS>`, as `pyproject.toml` says."""
+        project = tomllib.loads((self.root / "pyproject.toml").read_text("utf-8"))["project"]
+        (one,) = project["maintainers"]
+        return f"{one['name']} <{one['email']}>"
+
+    @property
     def environment(self) -> dict[str, str]:
         """Variables for every program that a build starts."""
         kept = {
@@ -51,7 +59,7 @@ class Build:
             "TZ": "UTC",
             "UV_CACHE_DIR": str(self.work / "uv-cache"),
             "UV_NO_CONFIG": "1",
-            "UV_LINK_MODE": "copy",
+            "UV_LINK_MODE": "hardlink",  # nothing writes into these environments
         }
 
     def folder(self, name: str) -> Path:

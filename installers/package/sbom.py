@@ -14,6 +14,14 @@ _PARTS = {
     "torch.txt": "fetched when Shoal is set up on a computer with an NVIDIA card",
     "torch-cpu.txt": "fetched when Shoal is set up on a computer without one",
 }
+_VALIDATE = """
+import json, sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+text = open(sys.argv[1], encoding="utf-8").read()
+version = SchemaVersion.from_version(json.loads(text)["specVersion"])
+sys.exit(str(JsonStrictValidator(version).validate_str(text) or "") or 0)
+"""
 
 
 def sbom(build: Build) -> str:
@@ -50,13 +58,17 @@ def sbom(build: Build) -> str:
             "licenses": [{"license": {"id": "Apache-2.0"}}],
         },
     }
-    return json.dumps(document, indent=1, sort_keys=True) + "\n"
+    text = json.dumps(document, indent=1, sort_keys=True) + "\n"
+    bill = build.folder("sbom") / "sbom.cdx.json"
+    bill.write_text(text, "utf-8")
+    build.run(programs / "python", "-c", _VALIDATE, bill, purpose="validate the bill of materials")
+    return text
 
 
 def _of(build: Build, programs: Path, lock: Path) -> dict[str, object]:
     text = build.run(
         *(programs / "cyclonedx-py", "requirements", "--output-reproducible", "--of", "JSON"),
-        lock,
+        *("--no-validate", lock),  # the whole is validated, which takes as long as each part
         purpose=f"describe the packages of {lock.name}",
     )
     document = json.loads(text)
