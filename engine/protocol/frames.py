@@ -26,6 +26,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +123,7 @@ _ANY_SHRINKAGE_BYTES = 4 << 20
 """What decodes to no more than this may come in as few bytes as it likes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Frame:
     """One message between nodes, parsed.
 
@@ -140,11 +141,16 @@ class Frame:
     width: int = 0
     codec: Codec = Codec.RAW
 
-    @property
+    @cached_property
+    def id_bytes(self) -> int:
+        """What each id takes on the wire."""
+        return id_bytes_of(self.ids)
+
+    @cached_property
     def num_bytes(self) -> int:
         """Size on the wire."""
         drafts = sum(row.draft_bytes for row in self.rows)
-        ids = len(self.ids) * id_bytes_of(self.ids)
+        ids = len(self.ids) * self.id_bytes
         return HEADER_BYTES + len(self.rows) * ROW_BYTES + ids + drafts + len(self.payload)
 
 
@@ -214,10 +220,10 @@ def encode(
     """
     check(frame)
     table, drafts = pack_rows(frame.rows)
-    id_bytes = id_bytes_of(frame.ids)
-    front = table + pack_ids(frame.ids, id_bytes) + drafts
+    front = table + pack_ids(frame.ids, frame.id_bytes) + drafts
     sizes = (
-        len(frame.rows), len(frame.ids), frame.width, len(frame.payload), len(drafts), id_bytes
+        len(frame.rows), len(frame.ids), frame.width, len(frame.payload), len(drafts),
+        frame.id_bytes,
     )  # fmt: skip
     fields = _pack_fields(protocol, frame.kind, frame.dtype, frame.codec, sizes)
     checksum = xxhash.xxh3_64(fields + front)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,10 @@ from engine.sampling.rejection import check_weights, read_weights
 from engine.server.sessions import Session
 from engine.server.worker_process import LoadOrder
 from engine.speculation.tree import TokenTree, check_tree
+
+_OF_STEPS: Final = frozenset(
+    {RowFlags.NONE, RowFlags.SAMPLE, RowFlags.OPEN, RowFlags.SAMPLE | RowFlags.OPEN}
+)
 
 
 class RowsMissing(RemoteProtocolError):
@@ -56,23 +61,24 @@ def check_row(
         raise RemoteProtocolError("The peer sent rows of a session that does not pass it.")
     if row.goes_on or row.position > session.position:
         _check_follows(session, row)
-    if row.position + row.committed > session.capacity_tokens:
+    committed = row.committed
+    if row.position + committed > session.capacity_tokens:
         raise RemoteProtocolError("The peer sent more tokens than it had reserved room for.")
-    if waiting_tokens + row.committed > session.capacity_tokens:  # the same rows over and over
+    if waiting_tokens + committed > session.capacity_tokens:  # the same rows over and over
         raise RemoteProtocolError("The peer sent rows faster than their sequence can take.")
-    if row.flags & ~(RowFlags.SAMPLE | RowFlags.OPEN):
+    if row.flags not in _OF_STEPS:
         raise RemoteProtocolError("The peer sent rows with flags that make no sense here.")
     width = 0 if session.is_first else order.spec.hidden_size
     if frame.width != width or bool(frame.dtype) != bool(width):
         raise RemoteProtocolError(f"The peer sent rows of width {frame.width}, not {width}.")
     if frame.codec in LOSSY_CODECS and frame.codec is not session.lossy:
         raise RemoteProtocolError("The peer rounded rows of a session that does not allow it.")
-    own = ids[: row.committed]
-    if len(own) and (int(own.min()) < 0 or int(own.max()) >= order.spec.vocab_size):
+    vocab_size = order.spec.vocab_size
+    if not all(0 <= token < vocab_size for token in ids[:committed].tolist()):
         raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
     if row.parents or row.kept or row.mode is not DraftMode.SHARED:
         try:
-            _check_draft(session, row, ids[row.committed :], order, waiting_tokens)
+            _check_draft(session, row, ids[committed:], order, waiting_tokens)
         except RemoteProtocolError as error:
             raise DraftRefused(str(error)) from error
 

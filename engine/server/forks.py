@@ -62,7 +62,9 @@ class Forks:
 
     def ready(self, source: SessionId, computed_tokens: int) -> list[Fork]:
         """Let go those that can go on, now that `source` has come so far."""
-        waiting = [self._waiting[session] for session in self._of.get(source, ())]
+        if source not in self._of:
+            return []
+        waiting = [self._waiting[session] for session in self._of[source]]
         going = [fork for fork in waiting if fork.tokens <= computed_tokens]
         for fork in going:
             self._forget(fork)

@@ -247,7 +247,7 @@ class StageHandler:
                 continue  # closed meanwhile, or we have told its client that we serve no more
             if session.attempt != row.attempt or session.is_deaf:
                 continue  # a stale attempt, or after a loss
-            if session.accepts_from(peer) and session.drafts.is_void(row, ids):
+            if row.goes_on and session.accepts_from(peer) and session.drafts.is_void(row, ids):
                 continue  # what it goes on from has been refused since
             waiting_tokens = serving.passes.waiting_tokens(session)
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -24,7 +25,7 @@ from engine.server.link import SLOTS
 from engine.server.pace import Pace, PassCost
 from engine.server.prefill_share import PrefillShare
 from engine.server.pruning import Pruning
-from engine.server.scheduler import Scheduler, Work
+from engine.server.scheduler import BatchKey, Scheduler, Work
 from engine.server.sessions import Session, SessionTable
 from engine.server.worker_process import ForwardResult, LoadOrder, WorkerProcess
 
@@ -132,19 +133,19 @@ class Passes:
     def drop_void(self, session: Session) -> None:
         """Forget what a session has waiting that goes on from a draft: it has been refused."""
         self._scheduler.drop_drafts(session.owner, session.id)
-        self._again = deque(
-            w for w in self._again if w.row.session != session.id or not w.row.goes_on
-        )
+        if self._again:
+            self._again = deque(
+                w for w in self._again if w.row.session != session.id or not w.row.goes_on
+            )
 
     def waiting_tokens(self, session: Session) -> int:
         """Tokens that a session has waiting."""
-        void = (work for each in self._under_way if each.is_void for work in each.batch)
-        again = (w.row.committed for w in (*self._again, *void) if w.row.session == session.id)
-        return (
-            self._scheduler.waiting_tokens(session.owner, session.id)
-            + self._forks.waiting_tokens(session.id)
-            + sum(again)
-        )
+        waiting = self._scheduler.waiting_tokens(session.owner, session.id)
+        waiting += self._forks.waiting_tokens(session.id)
+        for again in (self._again, *[each.batch for each in self._under_way if each.is_void]):
+            if again:
+                waiting += sum(w.row.committed for w in again if w.row.session == session.id)
+        return waiting
 
     def computed_tokens(self, session: Session) -> int:
         """First tokens of a session that a message to the worker will find computed."""
@@ -206,12 +207,17 @@ class Passes:
             self._begin(batch)
 
     def _next_batch(self) -> list[Work]:
+        if self._scheduler.is_empty:
+            return []
         now_s = self._clock.monotonic_s()
         prefilling = self._scheduler.prefilling()
-        decoding = {(s.owner, s.request) for s in self._table.all() if s.position > s.prompt_tokens}
         max_rows = self._config.max_batch_rows
         # Behind a running pass only one that would gain nothing from waiting for its end.
-        if self._under_way and decoding and not self._scheduler.has_full_pass(max_rows):
+        if (
+            self._under_way
+            and self._decodes_beside(frozenset())
+            and not self._scheduler.has_full_pass(max_rows)
+        ):
             return []
         return self._scheduler.take(
             max_rows=max_rows,
@@ -219,13 +225,20 @@ class Passes:
             # A batch is there when all of it is: its own prompts need not spare it.
             prefill_tokens=self._share.tokens(
                 now_s,
-                others_decode=bool(decoding - prefilling),
+                others_decode=self._decodes_beside(prefilling),
                 base_s=0.0 if self._scheduler.has_decode else self._decode_cost.base_s,
             ),
             may_prefill=self._may_prefill,
             may_decode=lambda work, rows: (
                 work.batch in prefilling or self._may_decode(work, rows, now_s)
             ),
+        )
+
+    def _decodes_beside(self, batches: AbstractSet[BatchKey]) -> bool:
+        """Whether some session decodes, here or elsewhere, that is of none of these."""
+        return any(
+            s.position > s.prompt_tokens and (s.owner, s.request) not in batches
+            for s in self._table.all()
         )
 
     def _may_decode(self, work: Work, waiting_rows: int, now_s: float) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,12 @@ BatchKey = tuple[PeerId, int]
 """A client's request: sequences that were opened together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Work:
-    """A row that waits: consecutive tokens of one session, and what the stage needs of them."""
+    """A row that waits: consecutive tokens of one session, and what the stage needs of them.
+
+    Never changed; not frozen for the reason that `Row` is not.
+    """
 
     batch: BatchKey
     span: Span
@@ -44,6 +47,11 @@ class Work:
     arrived_s: float
     pass_rows: int = 1 << 16
     """The most rows of its batch that one pass shall take."""
+    is_prefill: bool = field(init=False)
+    """Whether this is more than a decode step; asked many times of each."""
+
+    def __post_init__(self) -> None:
+        self.is_prefill = self.row.is_prefill
 
     @property
     def owner(self) -> PeerId:
@@ -54,11 +62,6 @@ class Work:
     def group(self) -> tuple[Span, Dtype]:
         """Rows of one forward pass must agree in this."""
         return (self.span, self.dtype)
-
-    @property
-    def is_prefill(self) -> bool:
-        """Whether this is more than a decode step."""
-        return self.row.is_prefill
 
     def split(self, count: int) -> tuple[Work, Work]:
         """Cut after `count` committed tokens; only the last part keeps the marks and the draft."""
@@ -98,13 +101,18 @@ class Scheduler:
 
     def add(self, work: Work) -> None:
         """Queue a row behind what its session has waiting already."""
-        sessions = self._owners.setdefault(work.owner, OrderedDict())
-        sessions.setdefault(work.row.session, deque()).append(work)
+        sessions = self._owners.get(work.owner)
+        if sessions is None:
+            sessions = self._owners[work.owner] = OrderedDict()
+        queue = sessions.get(work.row.session)
+        if queue is None:
+            queue = sessions[work.row.session] = deque()
+        queue.append(work)
 
     def waiting_tokens(self, owner: PeerId, session: SessionId) -> int:
         """Tokens that a session has waiting, drafts apart."""
-        sessions = self._owners.get(owner, OrderedDict())
-        return sum(work.row.committed for work in sessions.get(session, ()))
+        queue = self._queue(owner, session)
+        return sum(work.row.committed for work in queue) if queue else 0
 
     def drop(self, owner: PeerId, session: SessionId) -> None:
         """Forget what a session has waiting."""
@@ -115,10 +123,9 @@ class Scheduler:
 
     def drop_drafts(self, owner: PeerId, session: SessionId) -> None:
         """Forget rows of a session that wait and are all draft."""
-        sessions = self._owners.get(owner, OrderedDict())
-        queue = sessions.get(session)
-        if queue is not None and any(work.row.goes_on for work in queue):
-            sessions[session] = deque(work for work in queue if not work.row.goes_on)
+        queue = self._queue(owner, session)
+        if queue and any(work.row.goes_on for work in queue):
+            self._owners[owner][session] = deque(w for w in queue if not w.row.goes_on)
             self._forget_empty()
 
     @property
@@ -190,8 +197,9 @@ class Scheduler:
 
     def _held(self, may_decode: Callable[[Work, int], bool]) -> set[BatchKey]:
         """Batches whose rows that decode must wait."""
-        some = {work.batch: work for work in self._heads() if not work.is_prefill}
-        rows = Counter(work.batch for work in self._heads() if not work.is_prefill)
+        decoding = [work for work in self._heads() if not work.is_prefill]
+        some = {work.batch: work for work in decoding}
+        rows = Counter(work.batch for work in decoding)
         return {batch for batch, work in some.items() if not may_decode(work, rows[batch])}
 
     def _take_decode(
@@ -243,6 +251,10 @@ class Scheduler:
             batch.append(work)
             room -= work.row.count
         return batch
+
+    def _queue(self, owner: PeerId, session: SessionId) -> deque[Work] | None:
+        sessions = self._owners.get(owner)
+        return None if sessions is None else sessions.get(session)
 
     def _heads(self) -> list[Work]:
         return [queue[0] for sessions in self._owners.values() for queue in sessions.values()]

@@ -44,7 +44,10 @@ class Servings:
 
     def holder(self, session: SessionId) -> Serving | None:
         """Who has a session."""
-        return next((s for s in self._all if s.table.get(session) is not None), None)
+        for serving in self._all:  # asked of every row
+            if serving.table.get(session) is not None:
+                return serving
+        return None
 
     def for_route(self, route: Route) -> Serving:
         """Who takes new sessions along a route; who refuses them, where nobody holds its blocks.

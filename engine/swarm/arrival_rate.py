@@ -33,6 +33,8 @@ class ArrivalRate:
     """Told of every read of one stream; says how fast its line is."""
 
     def __init__(self) -> None:
+        self.bytes_per_s = 0.0
+        """The rate; 0 while unknown."""
         self._samples: deque[float] = deque(maxlen=_SAMPLES)
         self._rests_until_s = 0.0
         self._in_frame = False
@@ -43,15 +45,11 @@ class ArrivalRate:
         self._ended_s = 0.0
 
     @property
-    def bytes_per_s(self) -> float:
-        """The rate; 0 while unknown."""
-        ordered = sorted(self._samples)
-        return ordered[int(_QUANTILE * (len(ordered) - 1))] if len(ordered) >= _MIN_SAMPLES else 0.0
-
-    @property
     def piece_bytes(self) -> int:
         """The most that should be read at once."""
-        return _PIECE_BYTES if self._began_s is None else _MEASURED_PIECE_BYTES
+        # Once a piece has counted, all that follow it do, however large they are.
+        looks_closely = self._began_s is not None and not self._num_bytes
+        return _MEASURED_PIECE_BYTES if looks_closely else _PIECE_BYTES
 
     def read(self, began_s: float, ended_s: float, num_bytes: int) -> None:
         """Note a read; the first after `end_frame` is that of a header."""
@@ -89,6 +87,8 @@ class ArrivalRate:
         if self._num_bytes < _MIN_TRAIN_BYTES:
             return False
         self._samples.append(self._num_bytes / max(_MIN_TRAIN_S, lasted_s))
+        if len(self._samples) >= _MIN_SAMPLES:
+            self.bytes_per_s = sorted(self._samples)[int(_QUANTILE * (len(self._samples) - 1))]
         now = self.bytes_per_s
         if now:
             self._rests_until_s = self._ended_s + _REST_S

@@ -114,7 +114,7 @@ class OutgoingCodec:
         codec = frame.codec if frame.codec in LOSSY_CODECS else Codec.LOSSLESS
         raw_bytes = len(frame.payload)
         history = self._histories.setdefault((codec, raw_bytes.bit_length() // 2), History())
-        raw = replace(frame, codec=Codec.RAW)
+        raw = frame if frame.codec is Codec.RAW else replace(frame, codec=Codec.RAW)
         if not self._should_encode(raw_bytes, history):
             return [raw]
         reference = self._reference_for(frame)

@@ -11,7 +11,8 @@ from collections import deque
 from typing import Final
 
 _MIN_REPORT_BYTES: Final = 32 << 10
-_MAX_REPORT_BYTES: Final = 128 << 10
+_MAX_REPORT_BYTES: Final = 256 << 10
+"""Half of the least that may be on its way, or the sender would come to a stop."""
 REPORT_REST_BYTES: Final = 16 << 10
 """A receiver also tells of so much when nothing more comes: the sender may be waiting for that."""
 REPORT_REST_AFTER_S: Final = 0.01
