@@ -232,7 +232,9 @@ def encode(
     return [header + front, frame.payload] if len(frame.payload) else [header + front]
 
 
-def read_header(data: bytes, limits: FrameLimits, protocol: int = GREETING_PROTOCOL) -> FrameHeader:
+def read_header(
+    data: bytes | bytearray, limits: FrameLimits, protocol: int = GREETING_PROTOCOL
+) -> FrameHeader:
     """Check a header before anything else is read or allocated.
 
     Args:
@@ -280,8 +282,8 @@ def read_header(data: bytes, limits: FrameLimits, protocol: int = GREETING_PROTO
     )  # fmt: skip
 
 
-def decode(header: FrameHeader, body: bytes) -> Frame:
-    """Parse a body of `header.body_bytes` bytes.
+def decode(header: FrameHeader, body: bytes | memoryview) -> Frame:
+    """Parse a body of `header.body_bytes` bytes; the payload is a view of it.
 
     Raises:
         FrameCorrupt: Checksum, flags or row counts are wrong.
@@ -298,11 +300,11 @@ def decode(header: FrameHeader, body: bytes) -> Frame:
     ids_at = header.num_rows * ROW_BYTES
     drafts_at = ids_at + header.num_tokens * header.id_bytes
     payload_at = drafts_at + header.draft_bytes
-    rows = unpack_rows(body[:ids_at], body[drafts_at:payload_at])
+    front, payload = bytes(body[:payload_at]), memoryview(body)[payload_at:]
+    rows = unpack_rows(front[:ids_at], front[drafts_at:])
     if sum(row.count for row in rows) != header.num_tokens:
         raise FrameCorrupt("The peer sent a frame whose rows do not add up to its tokens.")
-    ids = unpack_ids(body[ids_at:drafts_at], header.id_bytes)
-    payload = memoryview(body)[payload_at:]
+    ids = unpack_ids(front[ids_at:drafts_at], header.id_bytes)
     return Frame(header.kind, payload, rows, ids, header.dtype, header.width, header.codec)
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
 
+import numpy as np
+
 from engine.core.errors import FrameCorrupt, PeerSilent, PeerUnreachable
 from engine.core.generation import DraftMode
 from engine.core.ids import SessionId
@@ -82,19 +84,21 @@ class Channel:
             PeerUnreachable: The stream broke.
             PeerSilent: No byte came within the silence limit.
         """
-        header = read_header(await self._read_piece(HEADER_BYTES), limits, self.protocol)
+        head = bytearray(HEADER_BYTES)
+        await self._read_piece(memoryview(head))
+        header = read_header(head, limits, self.protocol)
         if header.kind not in ROW_KINDS and header.payload_bytes > MAX_MESSAGE_BYTES:
             raise FrameCorrupt(f"The peer sent a message of {header.payload_bytes} bytes.")
-        pieces = []
-        missing = header.body_bytes
+        body = np.empty(header.body_bytes, np.uint8).data
+        missing = body
         while missing:
             # In pieces, because each one is a sign of life on a slow line.
             piece_bytes = min(self.arrival_rate.piece_bytes, self._stream.piece_bytes)
-            pieces.append(await self._read_piece(min(missing, piece_bytes)))
-            missing -= len(pieces[-1])
+            await self._read_piece(missing[:piece_bytes])
+            missing = missing[piece_bytes:]
         if self.arrival_rate.end_frame(more_follows=header.more_follows):
             self.on_new_rate()
-        return decode(header, pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        return decode(header, body)
 
     def put(self, frame: Frame, *, urgent: bool = False) -> None:
         """Queue a frame, an urgent one before all others.
@@ -212,20 +216,19 @@ class Channel:
         """Drop the stream at once; what is queued is lost."""
         self._stream.close()
 
-    async def _read_piece(self, num_bytes: int) -> bytes:
+    async def _read_piece(self, piece: memoryview) -> None:
         now_s = asyncio.get_running_loop().time
         began_s = now_s()
         try:
             async with asyncio.timeout(self._silence_limit_s):
-                piece = await self._stream.read_exactly(num_bytes)
+                await self._stream.read_into(piece)
         except TimeoutError as error:
             raise PeerSilent(
                 f"The peer has been silent for {self._silence_limit_s:g} s."
             ) from error
         self.read_bytes += len(piece)
         self.on_read()
-        self.arrival_rate.read(began_s, now_s(), num_bytes)
-        return piece
+        self.arrival_rate.read(began_s, now_s(), len(piece))
 
 
 async def run_until_first_ends(*coroutines: Coroutine[object, object, None]) -> None:

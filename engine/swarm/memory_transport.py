@@ -94,9 +94,9 @@ class _MemoryStream:
         """See `ByteStream`."""
         return _WINDOW_BYTES
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
+    async def read_into(self, buffer: memoryview) -> None:
         """See `ByteStream`."""
-        return await self._incoming.read(num_bytes)
+        buffer[:] = await self._incoming.read(len(buffer))
 
     async def write(self, *buffers: bytes | memoryview) -> None:
         """See `ByteStream`."""

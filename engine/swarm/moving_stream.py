@@ -22,6 +22,7 @@ from contextlib import suppress
 
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId, short
+from engine.swarm.direct_reader import DirectReader
 
 TOKEN_BYTES = 16
 _TOTAL = struct.Struct("<Q")
@@ -39,13 +40,13 @@ class MovingStream:
         self.peer = peer
         self.address = address
         self.token = token
-        self._reader, self._writer = pair
+        self._reader, self._writer = DirectReader(*pair), pair[1]
         self._read_bytes = 0
         self._written_bytes = 0
         self._writing = asyncio.Lock()
         self.has_moved = False
         self._is_moving = False
-        self._next: tuple[asyncio.StreamReader, int] | None = None
+        self._next: tuple[DirectReader, int] | None = None
         """Where reading goes on, once so many bytes have been read here."""
         self._arrived = asyncio.Event()
         """Set when `_next` is known, or never will be."""
@@ -62,25 +63,18 @@ class MovingStream:
         """Whether nobody has closed it here."""
         return not self._is_closed
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
+    async def read_into(self, buffer: memoryview) -> None:
         """See `ByteStream`."""
-        pieces: list[bytes] = []
-        missing = num_bytes
-        while missing:
-            left = missing
+        while buffer:
+            left = len(buffer)
             if self._next is not None:
                 left = min(left, self._next[1] - self._read_bytes)
-            try:
-                piece = await self._reader.read(left) if left else b""
-            except OSError as error:
-                raise self._broken() from error
-            if piece:
-                self._read_bytes += len(piece)
-                missing -= len(piece)
-                pieces.append(piece)
+            count = await self._reader.read_into(buffer[:left]) if left else 0
+            if count:
+                self._read_bytes += count
+                buffer = buffer[count:]
             else:
                 await self._turn()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def write(self, *buffers: bytes | memoryview) -> None:
         """See `ByteStream`."""
@@ -174,7 +168,7 @@ class MovingStream:
         except BaseException:
             self.close()  # what we have written to the second is lost
             raise
-        self._next = (reader, total)
+        self._next = (DirectReader(reader, writer), total)
         self.address, self.has_moved = address, True
         self._arrived.set()
         if total == self._read_bytes:

@@ -150,10 +150,10 @@ class _CappedStream:
         """See `ByteStream`."""
         return min(self._stream.piece_bytes, self._line.down.piece_bytes)
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
+    async def read_into(self, buffer: memoryview) -> None:
         """See `ByteStream`; the sender is slowed down by what we leave unread."""
-        began_s = asyncio.get_running_loop().time()
-        data = await self._stream.read_exactly(num_bytes)
+        began_s, num_bytes = asyncio.get_running_loop().time(), len(buffer)
+        await self._stream.read_into(buffer)
         ahead_bytes = 0
         if asyncio.get_running_loop().time() - began_s > _AT_ONCE_S:
             self._ahead_bytes = max(0, self._ahead_bytes - num_bytes)  # the buffers were empty
@@ -161,7 +161,6 @@ class _CappedStream:
             ahead_bytes = min(num_bytes // _AHEAD_PART, _AHEAD_BYTES - self._ahead_bytes)
             self._ahead_bytes += ahead_bytes
         self._has_waited = await self._line.receive(num_bytes, ahead_bytes)
-        return data
 
     async def write(self, *buffers: bytes | memoryview) -> None:
         """See `ByteStream`."""

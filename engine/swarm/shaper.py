@@ -61,9 +61,9 @@ class _ShapedStream:
         """See `ByteStream`."""
         return self._stream.piece_bytes
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
+    async def read_into(self, buffer: memoryview) -> None:
         """See `ByteStream`."""
-        return await self._stream.read_exactly(num_bytes)
+        await self._stream.read_into(buffer)
 
     async def write(self, *buffers: bytes | memoryview) -> None:
         """See `ByteStream`; returns when the bytes are on the line."""

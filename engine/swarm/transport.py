@@ -17,8 +17,8 @@ class ByteStream(Protocol):
         """The most to read at once, so that each read is a sign of life however slow we must be."""
         ...
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
-        """Read exactly so many bytes."""
+    async def read_into(self, buffer: memoryview) -> None:
+        """Fill a buffer of bytes with those that come next."""
         ...
 
     async def write(self, *buffers: bytes | memoryview) -> None:

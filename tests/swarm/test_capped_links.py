@@ -27,10 +27,9 @@ class CountedStream:
         self.piece_bytes = stream.piece_bytes
         self.close = stream.close
 
-    async def read_exactly(self, num_bytes):
-        data = await self._stream.read_exactly(num_bytes)
-        self._counts["read"] += num_bytes
-        return data
+    async def read_into(self, buffer):
+        await self._stream.read_into(buffer)
+        self._counts["read"] += len(buffer)
 
     async def write(self, *buffers):
         self._counts["written"] += sum(map(len, buffers))

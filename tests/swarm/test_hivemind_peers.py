@@ -26,6 +26,7 @@ from engine.swarm.handshake import NOT_A_MEMBER, Membership
 from engine.swarm.hivemind_transport import PROTOCOL, HivemindTransport
 from engine.swarm.links import Links
 from engine.swarm.peer import LOOPBACK, SwarmPeer
+from tests.support.reading import read_exactly
 from tests.support.swarm import PUBLIC, Node, eventually
 
 CONFIG = SwarmConfig(heartbeat_s=0.3, dead_after_s=5.0)
@@ -169,7 +170,7 @@ async def test_random_bytes_over_libp2p_drop_the_peer(tmp_path):
             stream = await transport.open(one.peer_id)
             await stream.write(b"\xde\xad\xbe\xef" * 64)
             with pytest.raises(PeerUnreachable):
-                await stream.read_exactly(1)
+                await read_exactly(stream, 1)
             stream.close()
             assert node.links.gate.violations == 1
 

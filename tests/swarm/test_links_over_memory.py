@@ -14,6 +14,7 @@ from engine.protocol.messages import Sessions, message_frame
 from engine.protocol.rows import Row
 from engine.swarm.gate import MAX_STREAMS_PER_PEER
 from engine.swarm.handshake import NOT_A_MEMBER, Membership
+from tests.support.reading import read_exactly
 from tests.support.swarm import ALICE, BOB, CAROL, eventually, memory_swarm
 
 BUSY_S = 1.0
@@ -188,11 +189,11 @@ async def test_random_bytes_drop_and_ban_the_peer(junk):
         stream = await raw_stream(swarm)
         await stream.write(junk)
         with pytest.raises(PeerUnreachable):
-            await stream.read_exactly(1)
+            await read_exactly(stream, 1)
         assert swarm[BOB].links.gate.violations == 1
         second = await raw_stream(swarm)
         with pytest.raises(PeerUnreachable):
-            await second.read_exactly(1)
+            await read_exactly(second, 1)
         assert swarm[BOB].links.gate.refused == 1
         with pytest.raises(PeerUnreachable, match=r"not a Shoal frame|version"):
             swarm[BOB].links.send(CAROL, step())
@@ -259,7 +260,7 @@ async def test_stream_that_never_greets_is_closed():
     async with memory_swarm(BOB, dead_after_s=0.6, open_timeout_s=0.5) as swarm:
         stream = await raw_stream(swarm)
         with pytest.raises(PeerUnreachable):
-            await asyncio.wait_for(stream.read_exactly(1), 10)
+            await asyncio.wait_for(read_exactly(stream, 1), 10)
 
 
 async def test_streams_per_peer_are_limited():
@@ -269,7 +270,7 @@ async def test_streams_per_peer_are_limited():
             await transport.open(BOB)
         extra = await transport.open(BOB)
         with pytest.raises(PeerUnreachable):
-            await asyncio.wait_for(extra.read_exactly(1), 3)  # at once: silence takes longer
+            await asyncio.wait_for(read_exactly(extra, 1), 3)  # at once: silence takes longer
 
 
 async def test_of_very_many_peers_those_that_no_link_leads_to_are_forgotten():

@@ -28,7 +28,7 @@ class Line:
         header = read_header(data[:HEADER_BYTES], FrameLimits())
         self.frames.append(decode(header, data[HEADER_BYTES:]))
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
+    async def read_into(self, buffer: memoryview) -> None:
         raise AssertionError("nothing is read here")
 
     def close(self) -> None: ...
@@ -110,7 +110,7 @@ class SlowLine:
     async def write(self, *buffers: bytes | memoryview) -> None:
         self.written.append((self.now_s, sum(map(len, buffers))))
 
-    async def read_exactly(self, num_bytes: int) -> bytes:
+    async def read_into(self, buffer: memoryview) -> None:
         raise AssertionError("nothing is read here")
 
     def close(self) -> None: ...

@@ -12,6 +12,7 @@ import pytest
 from engine.core.errors import PeerUnreachable
 from engine.core.ids import PeerId
 from engine.swarm.moving_stream import TOKEN_BYTES, MovingStream, refuse
+from tests.support.reading import read_exactly
 
 TOKEN = b"t" * TOKEN_BYTES
 RELAYED, DIRECT = "/ip4/45.77.0.1/tcp/1/p2p/Qm/p2p-circuit", "/ip4/45.77.0.2/tcp/1"
@@ -60,7 +61,7 @@ async def test_bytes_of_both_directions_arrive_in_order_over_many_moves():
             await asyncio.sleep(0)
 
     async def read(end):
-        return [await end.read_exactly(len(frame)) for frame in frames]
+        return [await read_exactly(end, len(frame)) for frame in frames]
 
     async with stream() as (opener, acceptor):
         exchanges = asyncio.gather(write(opener), read(acceptor), write(acceptor), read(opener))
@@ -79,7 +80,7 @@ async def test_bytes_of_both_directions_arrive_in_order_over_many_moves():
 
 async def test_reader_that_waits_on_the_first_stream_gets_what_comes_on_the_second():
     async with stream() as (opener, acceptor):
-        reading = asyncio.gather(acceptor.read_exactly(4), opener.read_exactly(4))
+        reading = asyncio.gather(read_exactly(acceptor, 4), read_exactly(opener, 4))
         await asyncio.sleep(0.01)
         await move(opener, acceptor)
         await opener.write(b"ping")
@@ -89,7 +90,7 @@ async def test_reader_that_waits_on_the_first_stream_gets_what_comes_on_the_seco
 
 async def test_reads_may_straddle_the_move():
     async with stream() as (opener, acceptor):
-        reading = asyncio.ensure_future(acceptor.read_exactly(8))
+        reading = asyncio.ensure_future(read_exactly(acceptor, 8))
         await opener.write(b"half")
         await move(opener, acceptor)
         await opener.write(b"rest")
@@ -101,9 +102,9 @@ async def test_first_stream_is_let_go_when_both_have_turned():
         first = opener._writer
         await move(opener, acceptor)
         await opener.write(b"ping")
-        await acceptor.read_exactly(4)
+        await read_exactly(acceptor, 4)
         await acceptor.write(b"pong")
-        await opener.read_exactly(4)
+        await read_exactly(opener, 4)
         await asyncio.wait_for(first.wait_closed(), 5)
 
 
@@ -113,7 +114,7 @@ async def test_stream_that_the_other_side_does_not_know_stays_where_it_is():
         refuse(there[1])
         assert not await opener.move(DIRECT, here)
         await opener.write(b"ping")
-        assert await acceptor.read_exactly(4) == b"ping"
+        assert await read_exactly(acceptor, 4) == b"ping"
         assert opener.address == RELAYED
 
 
@@ -122,7 +123,7 @@ async def test_stream_that_breaks_off_after_fewer_bytes_than_it_said_is_broken()
         here, there = await pairs()
         there[1].write(b"\x01" + (1000).to_bytes(8, "little"))
         assert await opener.move(DIRECT, here)
-        reading = asyncio.ensure_future(opener.read_exactly(4))
+        reading = asyncio.ensure_future(read_exactly(opener, 4))
         await asyncio.sleep(0.01)
         assert not reading.done()
         opener.close()
@@ -144,12 +145,12 @@ async def test_move_that_times_out_behind_a_long_write_changes_nothing(is_opener
                 await (mover.move if is_opener else mover.follow)(DIRECT, here)
         assert await there[0].read() == (TOKEN if is_opener else b"")
         there[1].close()
-        await other.read_exactly(8 << 20)
+        await read_exactly(other, 8 << 20)
         await writing
         assert mover.address == RELAYED
         await move(opener, acceptor)
         await mover.write(b"ping")
-        assert await other.read_exactly(4) == b"ping"
+        assert await read_exactly(other, 4) == b"ping"
         assert mover.address == DIRECT
 
 
@@ -165,7 +166,7 @@ async def test_stream_that_could_not_move_notices_its_end():
         there[1].close()
         acceptor.close()
         with pytest.raises(PeerUnreachable):
-            await asyncio.wait_for(opener.read_exactly(4), 5)
+            await asyncio.wait_for(read_exactly(opener, 4), 5)
         with pytest.raises(PeerUnreachable):
             await writing
 

@@ -6,6 +6,7 @@ from engine.core.clock import SystemClock
 from engine.core.ids import PeerId
 from engine.swarm.memory_transport import MemoryNetwork
 from engine.swarm.rate_caps import CappedTransport, HouseholdLine, RateCap
+from tests.support.reading import read_exactly
 
 
 class HandClock:
@@ -66,11 +67,11 @@ async def test_streams_carry_the_same_bytes_under_a_cap_and_both_ways_have_their
     began_s = SystemClock().monotonic_s()
     await stream.write(content[:1000], memoryview(content)[1000:])
     assert SystemClock().monotonic_s() - began_s >= len(content) / 1e6 - 0.11
-    assert await other.read_exactly(len(content)) == content
+    assert await read_exactly(other, len(content)) == content
     line.up.bytes_per_s = 0  # at any time
     await stream.write(content)
     await other.write(content)
-    assert await stream.read_exactly(len(content)) == content
+    assert await read_exactly(stream, len(content)) == content
     stream.close()
     ended.set()
     await network.stop()
@@ -92,7 +93,7 @@ async def test_what_lies_in_buffers_has_passed_the_line_too():
     began_s = SystemClock().monotonic_s()
     read_bytes = 0
     while read_bytes < 4_000_000:
-        await stream.read_exactly(40_000)
+        await read_exactly(stream, 40_000)
         read_bytes += 40_000
     took_s = SystemClock().monotonic_s() - began_s
     # While half a megabyte more lay in buffers, at most as much as that has come.
