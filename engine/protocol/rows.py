@@ -124,7 +124,12 @@ class Row:
     @property
     def is_prefill(self) -> bool:
         """In STEP: whether this is more than a decode step, be it a small piece of a prompt."""
-        return self.flags not in _SAMPLING or self.committed > DECODE_TOKENS
+        return not self.samples or self.committed > DECODE_TOKENS
+
+    @property
+    def samples(self) -> bool:
+        """In STEP: whether the last stage answers it."""
+        return self.flags in _SAMPLING
 
     @property
     def survivors(self) -> tuple[int, ...]:
@@ -144,7 +149,7 @@ class Row:
 
 def is_chain(parents: Sequence[int]) -> bool:
     """Whether each token follows the one before it, as without a draft too."""
-    return all(parent == node - 1 for node, parent in enumerate(parents))
+    return not parents or all(parent == node - 1 for node, parent in enumerate(parents))
 
 
 def path_to(parents: Sequence[int], accepted: int) -> tuple[int, ...]:

@@ -147,7 +147,7 @@ def token_frames(
                 session.emit(work.row.position, work.row.committed)
             if (draft := session.drafts.of(work.row)) is not None:
                 draft.computed()
-    asked = [work for work in batch if work.row.flags & RowFlags.SAMPLE]
+    asked = [work for work in batch if work.row.samples]
     ring: dict[PeerId, list[tuple[Row, list[int]]]] = defaultdict(list)
     clients: dict[PeerId, list[tuple[Row, list[int], Sampled]]] = defaultdict(list)
     for work, token in zip(asked, sampled, strict=True):
@@ -162,11 +162,13 @@ def token_frames(
         position = asking.position + asking.committed + len(path)
         flags = RowFlags.NONE if token.finish is None else _FINISH_FLAGS[token.finish]
         # Which draft it was the client does not know: it is told the tokens, and leads only after others.
-        is_expected = bool(asking.parents or asking.kept) and not asking.flags & RowFlags.OPEN
-        opens = session.client_leads and not is_expected
-        is_open = RowFlags.OPEN if opens else asking.flags & RowFlags.OPEN
+        led = RowFlags.OPEN in asking.flags
+        is_expected = bool(asking.parents or asking.kept) and not led
+        is_open = led or (session.client_leads and not is_expected)
         session.client_leads = session.client_leads and is_expected
         mode = asking.mode
+        if is_open:
+            flags |= RowFlags.OPEN
         if token.refusal:
             flags, mode = flags | RowFlags.REFUSED, DraftMode.DSSD
         accepted = asking.survivors[token.accepted - 1] + 1 if token.accepted else 0
@@ -175,7 +177,7 @@ def token_frames(
             position,
             1,
             session.attempt,
-            flags | is_open,
+            flags,
             accepted=accepted,
             mode=mode,
             weights=token.refusal,
@@ -189,7 +191,7 @@ def token_frames(
             ids = [*work.ids[[asking.committed + node for node in path]].tolist(), token.id]
         clients[session.owner].append((told, ids, token))
         if token.finish is None and not is_open and not session.is_mute:
-            step = replace(answer, flags=RowFlags.SAMPLE, mode=DraftMode.SHARED, kept=())
+            step = Row(session.id, position, 1, session.attempt, RowFlags.SAMPLE, accepted=accepted)
             ring[session.next_peer].append((step, [token.id]))
     for peer, steps in ring.items():
         yield peer, _ids_frame(Kind.STEP, steps)
