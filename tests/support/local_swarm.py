@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from engine.client.client import Client
+from engine.client.drafting import Drafting
 from engine.config import ClientConfig, StageConfig, StageEmulation, SwarmConfig
 from engine.core.clock import SystemClock
 from engine.core.errors import WorkerFailed
-from engine.core.generation import TokenEvent
+from engine.core.generation import Speculation, SpeculationWish, TokenEvent
 from engine.core.ids import PeerId
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
@@ -202,10 +203,30 @@ async def local_swarm(
 
 
 async def collect(
-    client: Client, prompts: Sequence[Sequence[int]], params: Sequence[SamplingParams]
+    client: Client,
+    prompts: Sequence[Sequence[int]],
+    params: Sequence[SamplingParams],
+    *,
+    drafting: Drafting | None = None,
+    speculation: Speculation | SpeculationWish | None = None,
+    disturb: Callable[[int], None] = lambda tokens: None,
+    into: list[list[TokenEvent]] | None = None,
 ) -> list[list[TokenEvent]]:
-    """Generate to the end: the events of each prompt."""
-    events: list[list[TokenEvent]] = [[] for _ in prompts]
-    async for index, event in client.generate(prompts, params):
+    """Generate to the end: the events of each prompt.
+
+    Args:
+        client: Generates.
+        prompts: Ids of each.
+        params: Of each.
+        drafting: How it drafts, whatever the settings.
+        speculation: What is asked for.
+        disturb: Told after each token of the first answer how many it has.
+        into: Where the events go, for who wants to see them before the end.
+    """
+    events: list[list[TokenEvent]] = [[] for _ in prompts] if into is None else into
+    stream = client.generate(prompts, params, speculation=speculation, drafting=drafting)
+    async for index, event in stream:
         events[index].append(event)
+        if index == 0:
+            disturb(len(events[0]))
     return events

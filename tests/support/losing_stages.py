@@ -1,10 +1,28 @@
-"""What happens to a swarm while it answers: at a chosen token, and the loss of a stage."""
+"""What happens to a swarm while it answers: lost stages, with one to spare, and links that break."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
+from engine.client.client import Client
+from engine.core.ids import PeerId
 from tests.support.local_swarm import LocalStage, LocalSwarm
+
+SPARE = PeerId("s3")
+"""Holds all blocks, behind the three stages in use."""
+
+
+@contextlib.contextmanager
+def spared(swarm: LocalSwarm) -> Iterator[LocalSwarm]:
+    """Three stages in use, and one to spare that is not announced yet; in the end all are back."""
+    swarm.hidden = {SPARE}
+    try:
+        yield swarm
+    finally:
+        for stage in swarm.stages:
+            swarm.restore(stage.peer)
+        swarm.hidden = set()
 
 
 def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
@@ -21,6 +39,47 @@ def at(count: int, action: Callable[[], object]) -> Callable[[int], None]:
 
 
 def lose(swarm: LocalSwarm, stage: LocalStage) -> None:
-    """A stage is gone, and a spare is announced."""
+    """A stage is gone, and all that were hidden are announced."""
     swarm.vanish(stage.peer)
     swarm.hidden = set()
+
+
+class BrokenLinks:
+    """Links between stages in use that break again and again, and can be opened again at once."""
+
+    def __init__(self, swarm: LocalSwarm, times: int) -> None:
+        self._swarm = swarm
+        self._times = times
+        self.broken = 0
+
+    def see(self, tokens: int) -> None:
+        """The first answer has so many tokens."""
+        if tokens >= 5 * (self.broken + 1) and self.broken < self._times:
+            pair = [stage.peer for stage in self._swarm.stages[self.broken % 2 :][:2]]
+            self._swarm.network.cut(*pair)
+            self._swarm.network.heal(*pair)
+            self.broken += 1
+
+
+class Disturbance:
+    """A link that breaks, and then a stage that is gone, in whose place others are announced."""
+
+    def __init__(self, swarm: LocalSwarm, client: Client) -> None:
+        self._swarm = swarm
+        self._client = client
+        self._broken = self.is_over = False
+
+    def see(self, tokens: int) -> None:
+        """The first answer has so many tokens."""
+        (first, *_) = self._client.routes_in_use or (None,)
+        if first is None:
+            return
+        if tokens >= 5 and not self._broken:
+            self._broken = True
+            ends = (first.first, first.last if len(first.hops) > 1 else self._client.local_peer)
+            self._swarm.network.cut(*ends)
+            self._swarm.network.heal(*ends)
+        elif tokens >= 11 and not self.is_over:
+            self.is_over = True
+            self._swarm.hidden = set()
+            self._swarm.vanish(first.last)

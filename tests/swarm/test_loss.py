@@ -25,10 +25,9 @@ from engine.protocol.messages import message_frame, parse
 from engine.protocol.recovery import Notice, RouteRequest
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import at, lose
+from tests.support.losing_stages import SPARE, at, lose, spared
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
-SPARE = PeerId("s3")
 NEW_TOKENS = 24
 PROMPTS = [list(range(20, 90)), [5, 6, 7]]
 PARAMS = [
@@ -59,21 +58,15 @@ async def shared(tiny: Path) -> AsyncIterator[LocalSwarm]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def swarm(shared: LocalSwarm) -> AsyncIterator[LocalSwarm]:
-    """Three stages in use, and one to spare that holds everything but is not announced yet."""
-    shared.hidden = {SPARE}
-    yield shared
-    for stage in shared.stages:
-        shared.restore(stage.peer)
-    shared.hidden = set()
+    with spared(shared):
+        yield shared
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def undisturbed(shared: LocalSwarm) -> list[list[TokenEvent]]:
-    shared.hidden = {SPARE}
-    client = shared.client(await shared.node("undisturbed"), PATIENT)
-    events = await collect(client, PROMPTS, PARAMS)
-    shared.hidden = set()
-    return events
+    with spared(shared):
+        client = shared.client(await shared.node("undisturbed"), PATIENT)
+        return await collect(client, PROMPTS, PARAMS)
 
 
 async def generate(
@@ -87,12 +80,7 @@ async def generate(
 
     Its prompt is the longest: the others decode, too, or are done, however fast this machine is.
     """
-    events: list[list[TokenEvent]] = [[] for _ in prompts] if into is None else into
-    async for index, event in client.generate(prompts, params):
-        events[index].append(event)
-        if index == 0:
-            disturb(len(events[0]))
-    return events
+    return await collect(client, prompts, params, disturb=disturb, into=into)
 
 
 class Counted:

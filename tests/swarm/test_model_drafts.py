@@ -20,7 +20,7 @@ from engine.client.client import Client
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import Drafting, drafting_for
 from engine.client.steering import LOOKUPS, LOOKUPS_BESIDE, MODELS, MODELS_BESIDE
-from engine.config import ClientConfig, StageEmulation
+from engine.config import ClientConfig, StageConfig, StageEmulation
 from engine.core.errors import EnginePaused, ModelError, RequestError, WorkerFailed
 from engine.core.generation import Speculation, SpeculationWish, TokenEvent
 from engine.core.ids import SessionId
@@ -31,11 +31,15 @@ from engine.models.sources import resolve
 from engine.speculation.controller import Decision, Reason
 from engine.speculation.costs import PLAIN, Option, Source
 from engine.speculation.prompt_lookup import PromptLookup
+from engine.speculation.pruner_files import write_pruner
 from engine.speculation.tree import TokenTree
 from engine.speculation.worker_process import DraftOrder
+from tests.support.drafted_answers import Moody, check_same, counts, total
+from tests.support.drafting import Reciter
 from tests.support.local_swarm import CLOCK, LocalSwarm, collect, local_swarm
-from tests.support.tiny_models import save_tiny
-from tests.swarm.test_speculation import Moody, check_same, counts
+from tests.support.losing_stages import SPARE, Disturbance, spared
+from tests.support.pruning import pruner_tensors
+from tests.support.tiny_models import VOCAB_SIZE, save_tiny
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
 NEW_TOKENS = 20
@@ -56,11 +60,13 @@ def files_of(directory: Path) -> ModelFiles:
 
 @pytest.fixture(scope="module")
 def order(tmp_path_factory: pytest.TempPathFactory) -> DraftOrder:
-    """A target, and a sibling that is often right: the same weights, a little off."""
+    """A target with a pruner that knows nothing, and a sibling: the same weights, a little off."""
     directory = tmp_path_factory.mktemp("models")
     options = {"max_position_embeddings": 2048}
     target = save_tiny("llama", directory / "tiny", **options)
     sibling = save_tiny("llama", directory / "sibling", **options)
+    tensors = pruner_tensors(64, VOCAB_SIZE, floor=-7.2)
+    write_pruner(target / "pruner", tensors, {"target": "tiny@0", "num_blocks": 1})
     torch.manual_seed(0)
     weights = load_file(sibling / "model.safetensors")
     for weight in weights.values():
@@ -70,10 +76,17 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> DraftOrder:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def swarm(order: DraftOrder) -> AsyncIterator[LocalSwarm]:
-    async with local_swarm(order.target.directory, *SPANS) as swarm:
-        swarm.hidden = {swarm.stages[3].peer}
+async def shared(order: DraftOrder) -> AsyncIterator[LocalSwarm]:
+    """Of stages that keep nothing: what is lost is computed again from a client's ids."""
+    config = StageConfig(kept_budget_bytes=0)
+    async with local_swarm(order.target.directory, *SPANS, config=config) as swarm:
         yield swarm
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def swarm(shared: LocalSwarm) -> AsyncIterator[LocalSwarm]:
+    with spared(shared):
+        yield shared
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -84,8 +97,9 @@ async def drafter(order: DraftOrder) -> AsyncIterator[Drafter]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plain(swarm: LocalSwarm) -> list[list[TokenEvent]]:
-    return await collect(swarm.client(await swarm.node("plain"), CONFIG), PROMPTS, PARAMS)
+async def plain(shared: LocalSwarm) -> list[list[TokenEvent]]:
+    with spared(shared):
+        return await collect(shared.client(await shared.node("plain"), CONFIG), PROMPTS, PARAMS)
 
 
 async def client_with(swarm: LocalSwarm, name: str, drafter: Drafter | None) -> Client:
@@ -97,12 +111,11 @@ async def generate(
     client: Client,
     speculation: Speculation | SpeculationWish | None = None,
     drafting: Drafting | None = None,
+    disturb: Callable[[int], None] = lambda tokens: None,
 ) -> list[list[TokenEvent]]:
-    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
-    stream = client.generate(PROMPTS, PARAMS, speculation=speculation, drafting=drafting)
-    async for index, event in stream:
-        events[index].append(event)
-    return events
+    return await collect(
+        client, PROMPTS, PARAMS, speculation=speculation, drafting=drafting, disturb=disturb
+    )
 
 
 class MoodyModel(Moody):
@@ -139,44 +152,33 @@ class Fickle(Moody):
 
 
 BESIDE = Speculation("model", 4, pipelined="beside")
-WAYS: dict[str, Callable[[Drafter], Drafting | None]] = {
-    "ngram": lambda drafter: drafting_for(Speculation("ngram", 4)),
-    "chain": lambda drafter: drafting_for(Speculation("model", 4), drafter),
-    "tree": lambda drafter: drafting_for(Speculation("model", 13, 4), drafter),
-    "ngram_beside": lambda drafter: drafting_for(Speculation("ngram", 4, pipelined="beside")),
-    "chain_beside": lambda drafter: drafting_for(BESIDE, drafter),
-    "tree_beside": lambda drafter: drafting_for(replace(BESIDE, num_tokens=13, width=4), drafter),
-    "changing": lambda drafter: Drafting(PromptLookup, 13, Fickle, drafter),
+TREE = Drafting(None, 13, width=4, prune_threshold=0.0)
+PRUNED = replace(TREE, prune_threshold=0.5)
+"""At which the pruner, which knows nothing, leaves a part of a tree."""
+WAYS: dict[str, Callable[[Drafter, Sequence[list[int]]], Drafting | None]] = {
+    "look-up": lambda drafter, known: drafting_for(Speculation("ngram", 4)),
+    "look-up ahead": lambda drafter, known: Drafting(map(Reciter, known).__next__, 3, ahead=4),
+    "look-up beside": lambda drafter, known: Drafting(map(Reciter, known).__next__, 4, beside=True),
+    "chain": lambda drafter, known: drafting_for(Speculation("model", 4), drafter),
+    "chain beside": lambda drafter, known: drafting_for(BESIDE, drafter),
+    "tree": lambda drafter, known: replace(TREE, drafter=drafter),
+    "tree beside": lambda drafter, known: replace(TREE, drafter=drafter, beside=True),
+    "pruned tree": lambda drafter, known: replace(PRUNED, drafter=drafter),
+    "changing": lambda drafter, known: Drafting(PromptLookup, 13, Fickle, drafter),
 }
-
-
-class Disturbance:
-    """A link that breaks, and then a stage that is gone, in whose place others are announced."""
-
-    def __init__(self, swarm: LocalSwarm, client: Client) -> None:
-        self._swarm = swarm
-        self._client = client
-        self._broken = self.is_over = False
-
-    def see(self, tokens: int) -> None:
-        """The first answer has so many tokens."""
-        (first, *_) = self._client.routes_in_use or (None,)
-        if first is None:
-            return
-        if tokens >= 5 and not self._broken:
-            self._broken = True
-            ends = (first.first, first.last if len(first.hops) > 1 else self._client.local_peer)
-            self._swarm.network.cut(*ends)
-            self._swarm.network.heal(*ends)
-        elif tokens >= 11 and not self.is_over:
-            self.is_over = True
-            self._swarm.hidden = set()
-            self._swarm.vanish(first.last)
+SURE = ("look-up ahead", "look-up beside", "chain", "tree", "pruned tree")
+"""Ways in which it takes neither luck nor a slow ring for something to be right."""
+MATRIX = [
+    (way, num_stages)
+    for way in WAYS
+    for num_stages in (1, 3)
+    if num_stages > 1 or way != "pruned tree"
+]
+"""A single stage has nobody to spare bytes for; and chains are always sent whole."""
 
 
 @pytest.mark.parametrize("is_disturbed", [False, True], ids=["calm", "disturbed"])
-@pytest.mark.parametrize("num_stages", [1, 3], ids=["one_stage", "three_stages"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "num_stages"), MATRIX)
 async def test_no_draft_changes_a_token_over_any_number_of_stages_whatever_happens(
     swarm: LocalSwarm,
     drafter: Drafter,
@@ -186,29 +188,25 @@ async def test_no_draft_changes_a_token_over_any_number_of_stages_whatever_happe
     is_disturbed: bool,
 ) -> None:
     await drafter.ready()
-    *three, whole = [stage.peer for stage in swarm.stages]
-    spares = {whole} if num_stages == 3 else set(three)
     client = await client_with(swarm, f"{way}-{num_stages}-{is_disturbed}", drafter)
     disturbance = Disturbance(swarm, client)
-    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
-    swarm.hidden = set(spares)
-    try:
-        stream = client.generate(PROMPTS, PARAMS, drafting=WAYS[way](drafter))
-        async for index, event in stream:
-            events[index].append(event)
-            if is_disturbed:
-                disturbance.see(len(events[0]))
-    finally:
-        for stage in swarm.stages:
-            swarm.restore(stage.peer)
-        swarm.hidden = {whole}
+    known = [[*ids, *(e.id for e in some)] for ids, some in zip(PROMPTS, plain, strict=True)]
+    if num_stages == 1:
+        swarm.hidden = {stage.peer for stage in swarm.stages} - {SPARE}
+    events = await generate(
+        client,
+        drafting=WAYS[way](drafter, known),
+        disturb=disturbance.see if is_disturbed else lambda tokens: None,
+    )
     check_same(events, plain)
-    if way in ("chain", "tree"):
+    if way in SURE:
         drafted, accepted = counts(events)
-        assert len(PROMPTS) * NEW_TOKENS / 4 < accepted < drafted
+        assert len(PROMPTS) * NEW_TOKENS / 6 < accepted < drafted
+    assert (total(events, "pruned_tokens") > 0) == (way == "pruned tree")
     if is_disturbed:
         assert disturbance.is_over
         assert client.recoveries.seconds
+        assert client.recoveries.resent_ids  # nobody had kept anything
 
 
 async def test_model_where_it_pays_changes_no_token(
@@ -226,8 +224,8 @@ async def test_model_drafts_beside_a_ring_that_takes_longer_than_it(
     async with local_swarm(order.target.directory) as swarm:
         await swarm.add_stage("s0", Span(0, 4), emulate=slow)
         client = await client_with(swarm, "beside", drafter)
-        for way in ("chain_beside", "tree_beside"):
-            events = await generate(client, drafting=WAYS[way](drafter))
+        for way in ("chain beside", "tree beside"):
+            events = await generate(client, drafting=WAYS[way](drafter, ()))
             check_same(events, plain)
             drafted, accepted = counts(events)
             assert NEW_TOKENS / 4 < accepted < drafted
@@ -240,8 +238,10 @@ async def test_process_ends_when_nobody_has_wanted_it_for_a_while_and_while_we_r
     drafter = Drafter(order, CLOCK, lambda: reason, idle_s=0.2)
     client = await client_with(swarm, "idle", drafter)
     try:
-        await generate(client, Speculation("model", 4))
-        pid = drafter.pid
+        pids: list[int | None] = []
+        speculation = Speculation("model", 4)
+        await generate(client, speculation, disturb=lambda tokens: pids.append(drafter.pid))
+        pid = pids[-1]
         assert pid is not None
         while drafter.pid is not None:
             await asyncio.sleep(0.05)
@@ -356,12 +356,12 @@ async def test_answer_goes_on_without_a_draft_whose_process_was_killed(
 ) -> None:
     await drafter.ready()
     client = await client_with(swarm, "killed", drafter)
-    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
-    stream = client.generate(PROMPTS, PARAMS, speculation=Speculation("model", 4))
-    async for index, event in stream:
-        events[index].append(event)
-        if len(events[0]) >= 6 and drafter.pid is not None:
+
+    def kill(tokens: int) -> None:
+        if tokens >= 6 and drafter.pid is not None:
             os.kill(drafter.pid, signal.SIGKILL)
+
+    events = await generate(client, Speculation("model", 4), disturb=kill)
     check_same(events, plain)
     assert 0 < counts(events)[1] < len(PROMPTS) * NEW_TOKENS / 2
     assert drafter.pid is None

@@ -14,7 +14,6 @@ from engine.client.client import Client
 from engine.client.drafting import Drafting
 from engine.config import ClientConfig, StageConfig
 from engine.core.generation import TokenEvent
-from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import Dtype, Frame, Kind
@@ -23,15 +22,15 @@ from engine.protocol.recovery import DRAFT_REFUSED, Notice
 from engine.protocol.rows import Row, RowFlags
 from engine.speculation.pruner_files import write_pruner
 from engine.speculation.tree import EMPTY, Draft, TokenTree
+from tests.support.drafted_answers import check_same, total
 from tests.support.drafting import Prophet
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import at, lose
+from tests.support.losing_stages import SPARE, BrokenLinks, at, lose, spared
 from tests.support.pruning import pruner_tensors
 from tests.support.strangers import SESSION, sequence
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
 
 SPANS = (Span(0, 2), Span(2, 3), Span(3, 4), Span(0, 4))
-SPARE = PeerId("s3")
 NEW_TOKENS = 24
 PROMPTS = [list(range(20, 90)), [5, 6, 7], [9], [3, 1, 4, 1, 5, 9, 2, 6]]
 PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
@@ -70,20 +69,14 @@ async def shared(model: Path) -> AsyncIterator[LocalSwarm]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def swarm(shared: LocalSwarm) -> AsyncIterator[LocalSwarm]:
-    """Three stages in use, and one to spare that holds everything but is not announced yet."""
-    shared.hidden = {SPARE}
-    yield shared
-    for stage in shared.stages:
-        shared.restore(stage.peer)
-    shared.hidden = set()
+    with spared(shared):
+        yield shared
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plain(shared: LocalSwarm) -> list[list[TokenEvent]]:
-    shared.hidden = {SPARE}
-    events = await collect(shared.client(await shared.node("plain"), PATIENT), PROMPTS, PARAMS)
-    shared.hidden = set()
-    return events
+    with spared(shared):
+        return await collect(shared.client(await shared.node("plain"), PATIENT), PROMPTS, PARAMS)
 
 
 class Silent:
@@ -112,25 +105,8 @@ async def generate(
     prune_threshold: float,
     disturb: Callable[[int], None] = lambda tokens: None,
 ) -> list[list[TokenEvent]]:
-    """Generate to the end; `disturb` is told after each token of the first answer how many it has."""
-    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
     drafting = Drafting(make_draft, 12, prune_threshold=prune_threshold)
-    async for index, event in client.generate(PROMPTS, PARAMS, drafting=drafting):
-        events[index].append(event)
-        if index == 0:
-            disturb(len(events[0]))
-    return events
-
-
-def check_same(got: Sequence[Sequence[TokenEvent]], plain: Sequence[Sequence[TokenEvent]]) -> None:
-    for some, expected in zip(got, plain, strict=True):
-        assert [(e.id, e.finish) for e in some] == [(e.id, e.finish) for e in expected]
-        for event, other in zip(some, expected, strict=True):
-            assert (event.logprobs is None) == (other.logprobs is None)
-
-
-def total(events: Sequence[Sequence[TokenEvent]], name: str) -> int:
-    return sum(getattr(event, name) for some in events for event in some)
+    return await collect(client, PROMPTS, PARAMS, drafting=drafting, disturb=disturb)
 
 
 @pytest.mark.parametrize("threshold", [SOME, ALL])
@@ -209,19 +185,10 @@ async def test_links_that_break_between_pruned_rounds_change_no_token(
     swarm: LocalSwarm, plain: list[list[TokenEvent]]
 ) -> None:
     client = swarm.client(await swarm.node("flaky"), PATIENT.model_copy(update={"max_attempts": 9}))
-    broken = 0
-
-    def disturb(tokens: int) -> None:
-        nonlocal broken
-        if tokens >= 5 * (broken + 1) and broken < 3:
-            pair = [stage.peer for stage in swarm.stages[broken % 2 :][:2]]
-            swarm.network.cut(*pair)
-            swarm.network.heal(*pair)
-            broken += 1
-
-    events = await generate(client, drafts(plain, width=3), SOME, disturb)
+    links = BrokenLinks(swarm, times=3)
+    events = await generate(client, drafts(plain, width=3), SOME, links.see)
     check_same(events, plain)
-    assert broken == 3
+    assert links.broken == 3
 
 
 def pruned_row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,21 +12,18 @@ from engine.client.client import Client
 from engine.client.drafting import Drafting
 from engine.config import ClientConfig, StageConfig
 from engine.core.generation import Speculation, TokenEvent
-from engine.core.ids import PeerId
 from engine.core.plans import Span
 from engine.core.protocol_window import OURS, ProtocolWindow
 from engine.core.sampling_params import SamplingParams
 from engine.protocol.frames import HEADER_BYTES
 from engine.protocol.rows import ROW_BYTES
-from engine.speculation.controller import Decision, Reason
-from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.tree import Draft, TokenTree
+from tests.support.drafted_answers import Moody, check_same, counts
 from tests.support.drafting import Echo, Prophet, Reciter
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import at, lose
+from tests.support.losing_stages import SPARE, BrokenLinks, at, lose, spared
 
 SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
-SPARE = PeerId("s3")
 NEW_TOKENS = 24
 PROMPTS = [list(range(20, 90)), [5, 6, 7], [9], [3, 1, 4, 1, 5, 9, 2, 6]]
 PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
@@ -53,12 +50,8 @@ async def shared(tiny: Path) -> AsyncIterator[LocalSwarm]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def swarm(shared: LocalSwarm) -> AsyncIterator[LocalSwarm]:
-    """Three stages in use, and one to spare that holds everything but is not announced yet."""
-    shared.hidden = {SPARE}
-    yield shared
-    for stage in shared.stages:
-        shared.restore(stage.peer)
-    shared.hidden = set()
+    with spared(shared):
+        yield shared
 
 
 PARAMS = [GREEDY, PENALISED, GREEDY, PENALISED]
@@ -66,11 +59,8 @@ PARAMS = [GREEDY, PENALISED, GREEDY, PENALISED]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plain(shared: LocalSwarm) -> list[list[TokenEvent]]:
-    shared.hidden = {SPARE}
-    client = shared.client(await shared.node("plain"), PATIENT)
-    events = await collect(client, PROMPTS, PARAMS)
-    shared.hidden = set()
-    return events
+    with spared(shared):
+        return await collect(shared.client(await shared.node("plain"), PATIENT), PROMPTS, PARAMS)
 
 
 def prophets(plain: Sequence[Sequence[TokenEvent]], **options: float) -> Callable[[], Draft]:
@@ -102,30 +92,8 @@ async def generate(
     params: Sequence[SamplingParams] = PARAMS,
     prompts: Sequence[Sequence[int]] = PROMPTS,
 ) -> list[list[TokenEvent]]:
-    """Generate to the end; `disturb` is told after each token of the first answer how many it has."""
-    events: list[list[TokenEvent]] = [[] for _ in prompts]
     drafting = Drafting(make_draft, num_tokens, ahead=ahead, beside=beside)
-    async for index, event in client.generate(prompts, params, drafting=drafting):
-        events[index].append(event)
-        if index == 0:
-            disturb(len(events[0]))
-    return events
-
-
-def check_same(got: Sequence[Sequence[TokenEvent]], plain: Sequence[Sequence[TokenEvent]]) -> None:
-    for some, expected in zip(got, plain, strict=True):
-        assert [(e.id, e.finish) for e in some] == [(e.id, e.finish) for e in expected]
-        for event, other in zip(some, expected, strict=True):
-            assert (event.logprobs is None) == (other.logprobs is None)
-            if event.logprobs is not None and other.logprobs is not None:
-                assert event.logprobs.logprob == pytest.approx(other.logprobs.logprob, abs=1e-4)
-                assert [i for i, _ in event.logprobs.top] == [i for i, _ in other.logprobs.top]
-
-
-def counts(events: Sequence[Sequence[TokenEvent]]) -> tuple[int, int]:
-    """Tokens drafted and accepted."""
-    flat = [event for some in events for event in some]
-    return sum(e.drafted_tokens for e in flat), sum(e.accepted_tokens for e in flat)
+    return await collect(client, prompts, params, drafting=drafting, disturb=disturb)
 
 
 @pytest.mark.parametrize("width", [1, 3], ids=["chains", "trees"])
@@ -305,32 +273,6 @@ async def test_stop_token_with_chunks_behind_it_ends_the_answer(
     assert events[-1].finish is not None
 
 
-class Moody:
-    """Drafts for a few rounds, then does not, whatever happens."""
-
-    option = Option(Source.LOOKUP, 4)
-
-    def __init__(self, costs: object, timing: object) -> None:
-        self.rounds: list[Option] = []
-        self.guesses = 0
-
-    def set_costs(self, costs: Costs) -> None:
-        pass
-
-    def choose(self, silent: Collection[Source] = ()) -> Decision:
-        drafts = len(self.rounds) % 6 >= 3
-        return Decision(self.option if drafts else PLAIN, Reason.PAYS, 1.0)
-
-    def observe(self, option: Option, committed: float, round_s: float) -> None:
-        self.rounds.append(option)
-
-    def observe_guesses(self, option: Option, guessed: int, right: int) -> None:
-        self.guesses += guessed
-
-    def disturbed(self, round_s: float) -> None:
-        pass
-
-
 async def test_ring_is_opened_and_closed_again_within_an_answer_and_no_token_changes(
     swarm: LocalSwarm, plain: list[list[TokenEvent]]
 ) -> None:
@@ -342,9 +284,7 @@ async def test_ring_is_opened_and_closed_again_within_an_answer_and_no_token_cha
         return moods[-1]
 
     drafting = Drafting(prophets(plain, width=1, right_share=0.9), 4, policy)
-    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
-    async for index, event in client.generate(PROMPTS, PARAMS, drafting=drafting):
-        events[index].append(event)
+    events = await collect(client, PROMPTS, PARAMS, drafting=drafting)
     check_same(events, plain)
     (mood,) = moods
     assert {option.is_plain for option in mood.rounds} == {True, False}
@@ -356,9 +296,7 @@ async def test_drafts_where_they_pay_change_no_token(
     swarm: LocalSwarm, plain: list[list[TokenEvent]]
 ) -> None:
     client = swarm.client(await swarm.node("auto"), PATIENT)
-    events: list[list[TokenEvent]] = [[] for _ in PROMPTS]
-    async for index, event in client.generate(PROMPTS, PARAMS, speculation=Speculation("auto")):
-        events[index].append(event)
+    events = await collect(client, PROMPTS, PARAMS, speculation=Speculation("auto"))
     check_same(events, plain)
 
 
@@ -441,24 +379,14 @@ async def test_stage_that_dies_with_chunks_on_their_way_is_replaced_and_no_token
     assert max(draft.longest for draft in drafts) > 4
 
 
-@pytest.mark.parametrize("times", [3])
 async def test_links_that_break_again_and_again_change_no_token(
-    swarm: LocalSwarm, plain: list[list[TokenEvent]], times: int
+    swarm: LocalSwarm, plain: list[list[TokenEvent]]
 ) -> None:
     client = swarm.client(await swarm.node("flaky"), PATIENT.model_copy(update={"max_attempts": 9}))
-    broken = 0
-
-    def disturb(tokens: int) -> None:
-        nonlocal broken
-        if tokens >= 5 * (broken + 1) and broken < times:
-            pair = [stage.peer for stage in swarm.stages[broken % 2 :][:2]]
-            swarm.network.cut(*pair)
-            swarm.network.heal(*pair)
-            broken += 1
-
-    events = await generate(client, prophets(plain), disturb=disturb)
+    links = BrokenLinks(swarm, times=3)
+    events = await generate(client, prophets(plain), disturb=links.see)
     check_same(events, plain)
-    assert broken == times
+    assert links.broken == 3
 
 
 async def test_a_round_takes_few_bytes_each_way(
