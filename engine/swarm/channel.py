@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine
+from time import monotonic
 
 import numpy as np
 
@@ -75,6 +76,8 @@ class Channel:
         """How fast frames come in."""
         self.on_new_rate: Callable[[], None] = lambda: None
         """Called when that has changed much."""
+        self._waits_since_s: float | None = None
+        """When the piece began to be read that somebody waits for; None: nobody does."""
 
     async def read(self, limits: FrameLimits) -> Frame:
         """The next frame.
@@ -82,7 +85,6 @@ class Channel:
         Raises:
             FrameCorrupt: It breaks the rules; nothing beyond its header's limits was read.
             PeerUnreachable: The stream broke.
-            PeerSilent: No byte came within the silence limit.
         """
         head = bytearray(HEADER_BYTES)
         await self._read_piece(memoryview(head))
@@ -216,19 +218,26 @@ class Channel:
         """Drop the stream at once; what is queued is lost."""
         self._stream.close()
 
+    async def watch(self) -> None:
+        """Run beside whoever reads, so that not every piece needs a time-out of its own.
+
+        Raises:
+            PeerSilent: No piece came within the silence limit.
+        """
+        while True:
+            since_s, now_s = self._waits_since_s, monotonic()
+            left_s = self._silence_limit_s - (0.0 if since_s is None else now_s - since_s)
+            if left_s <= 0:
+                raise PeerSilent(f"The peer has been silent for {self._silence_limit_s:g} s.")
+            await asyncio.sleep(left_s)
+
     async def _read_piece(self, piece: memoryview) -> None:
-        now_s = asyncio.get_running_loop().time
-        began_s = now_s()
-        try:
-            async with asyncio.timeout(self._silence_limit_s):
-                await self._stream.read_into(piece)
-        except TimeoutError as error:
-            raise PeerSilent(
-                f"The peer has been silent for {self._silence_limit_s:g} s."
-            ) from error
+        self._waits_since_s = began_s = monotonic()
+        await self._stream.read_into(piece)
+        self._waits_since_s = None
         self.read_bytes += len(piece)
         self.on_read()
-        self.arrival_rate.read(began_s, now_s(), len(piece))
+        self.arrival_rate.read(began_s, monotonic(), len(piece))
 
 
 async def run_until_first_ends(*coroutines: Coroutine[object, object, None]) -> None:

@@ -25,6 +25,7 @@ class DirectReader(asyncio.BufferedProtocol):
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._loop = asyncio.get_running_loop()
         self._transport: Any = writer.transport  # asyncio's types do not say that it can pause
         self._beneath: Any = self._transport.get_protocol()
         came = _what_came(reader)
@@ -51,7 +52,7 @@ class DirectReader(asyncio.BufferedProtocol):
         if self._start == self._end and not self._is_over:
             if len(buffer) >= _DIRECT_BYTES:
                 self._wanted = buffer
-            self._arrival = asyncio.get_running_loop().create_future()
+            self._arrival = self._loop.create_future()
             try:
                 if count := await self._arrival:
                     return count

@@ -76,7 +76,10 @@ class IncomingLink:
         """
         self._channel.on_read = self._report
         await run_until_first_ends(
-            self._channel.write_queued(), self._read(deliver), self._show_life()
+            self._channel.write_queued(),
+            self._read(deliver),
+            self._show_life(),
+            self._channel.watch(),
         )
 
     def close(self) -> None:

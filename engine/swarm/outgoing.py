@@ -143,6 +143,7 @@ class OutgoingLink:
                 self._read_answers(channel),
                 self._ping(channel),
                 self._codec.learn(),
+                channel.watch(),
             )
         finally:
             self._channel = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 
 from engine.core.clock import Clock
 from engine.core.ids import PeerId
@@ -152,10 +153,10 @@ class _CappedStream:
 
     async def read_into(self, buffer: memoryview) -> None:
         """See `ByteStream`; the sender is slowed down by what we leave unread."""
-        began_s, num_bytes = asyncio.get_running_loop().time(), len(buffer)
+        began_s, num_bytes = monotonic(), len(buffer)
         await self._stream.read_into(buffer)
         ahead_bytes = 0
-        if asyncio.get_running_loop().time() - began_s > _AT_ONCE_S:
+        if monotonic() - began_s > _AT_ONCE_S:
             self._ahead_bytes = max(0, self._ahead_bytes - num_bytes)  # the buffers were empty
         elif self._has_waited:
             ahead_bytes = min(num_bytes // _AHEAD_PART, _AHEAD_BYTES - self._ahead_bytes)
