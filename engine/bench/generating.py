@@ -73,7 +73,7 @@ class GenerationWatch:
         drafter = self._client.drafter
         if question.speculation.draft in ("model", "auto") and drafter is not None:
             await drafter.ready()  # its start is a matter of the first minute, and not measured
-        drafting = drafting_for(question.speculation, drafter)
+        drafting = drafting_for(question.speculation, drafter, params)
         if drafting is not None and not question.prunes:
             drafting = replace(drafting, prune_threshold=0.0)
         watch = DraftWatch(drafting, self._clock) if drafting else None

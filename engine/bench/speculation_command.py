@@ -51,7 +51,8 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         type=quantities.names(tuple(MODES)),
         metavar="LIST",
         help=f"some of {','.join(MODES)}: by shared noise (the default), or on chains of a draft model "
-        "that are drawn, at --temperature or at 0.7, as DISCO's paper has it",
+        "that are drawn, at --temperature or at 0.7, as DISCO's paper has it; auto: as the controller "
+        "chooses, of these and all other drafts",
     )
     group.add_argument(
         "--draft",

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from engine.bench.speculation_prompts import PromptKind
-from engine.core.generation import DraftMode, Pipelined, Speculation
+from engine.core.generation import DraftMode, DraftModeWish, Pipelined, Speculation
 
 TableName = Literal["dc", "bb"]
 DraftName = Literal["ngram", "model", "tree", "auto"]
 DRAFT_NAMES: Final[tuple[DraftName, ...]] = ("ngram", "model", "tree", "auto")
-MODES: Final = {
+MODES: Final[dict[str, DraftModeWish]] = {
     "shared": DraftMode.SHARED,
     "dsd": DraftMode.DSD,
     "dssd": DraftMode.DSSD,
     "disco": DraftMode.DISCO,
+    "auto": "auto",
 }
 """By the names that reports give them."""
 TREE: Final = Speculation("model", 13, width=4)
@@ -129,11 +130,16 @@ def _beside_or_not(flows: Sequence[Pipelined]) -> list[Pipelined]:
 
 
 def mode_ways(modes: Sequence[str], draft_tokens: Sequence[int]) -> tuple[Speculation, ...]:
-    """Chains of a model in several modes; none where there is only shared noise's."""
+    """Chains of a model in several modes; none where there is only shared noise's.
+
+    In `auto`, what the controller makes of all of them, and of other drafts.
+    """
     if tuple(modes) == ("shared",):
         return ()
-    return tuple(
+    chains = tuple(
         Speculation("model", num_tokens, mode=MODES[mode])
         for mode in modes
+        if mode != "auto"
         for num_tokens in draft_tokens
     )
+    return (*chains, Speculation("auto", mode="auto")) if "auto" in modes else chains

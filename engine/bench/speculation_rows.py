@@ -151,7 +151,7 @@ def row_of(
         link=setting.link,
         batch=batch_size,
         prompts=setting.prompts,
-        mode=next(name for name, mode in MODES.items() if mode is way.mode),
+        mode=next(name for name, mode in MODES.items() if mode == way.mode),
         draft=way_name(way),
         pipelined=way.pipelined,
         draft_tokens=way.num_tokens,
@@ -176,7 +176,7 @@ def row_of(
         replica_ms=ms * _replica_s(drafted),
         ids_equal=(
             all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True))
-            if way.mode is DraftMode.SHARED
+            if way.mode is DraftMode.SHARED or not setting.temperature
             else None
         ),
     )

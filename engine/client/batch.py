@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections import deque
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from engine.core.clock import Clock
 from engine.core.errors import (
     EngineError,
     LocalProtocolError,
-    PeerUnreachable,
+    PeerError,
     RemoteProtocolError,
 )
 from engine.core.generation import DraftMode, FinishReason, Lossy, TokenEvent
@@ -26,6 +27,11 @@ from engine.protocol.rows import Row, RowFlags
 from engine.protocol.tokens import Logprobs
 from engine.speculation.costs import PLAIN, Option
 from engine.speculation.tree import EMPTY, Draft, TokenTree
+
+
+class AnswerMisfits(PeerError):
+    """An answer tells of another draft than was sent; any stage that its row passed may have made it so."""
+
 
 MAX_ATTEMPT = (1 << 16) - 1
 """Frames have no room for more."""
@@ -59,6 +65,8 @@ class Sequence:
     """The draft that its chains are drawn from, where the last stage may need to know."""
     expects: bool = False
     """Whether its first stage has been told in this attempt what may come, for rows of the closed ring."""
+    replica_s: float = math.inf
+    """What a pass of the last stage's replica of that takes; 0: unknown; infinite: there is none."""
     option: Option = PLAIN
     """How that was made which is on its way: what the next answer tells of …"""
     tree: TokenTree = EMPTY
@@ -261,7 +269,7 @@ class Batch:
             Whether the sequence waits for its client's next row.
 
         Raises:
-            RemoteProtocolError: The answer does not fit the draft.
+            AnswerMisfits: The answer does not fit the draft.
         """
         if self.has_failed or row.attempt != self.attempt:
             return False  # the next attempt gives this token again
@@ -274,7 +282,7 @@ class Batch:
             return False
         new, num_new = judged.new, len(judged.new)
         if logprobs and len(logprobs) != num_new + 1:
-            raise RemoteProtocolError("The peer sent log-probabilities for other tokens.")
+            raise AnswerMisfits("Stages sent log-probabilities for other tokens than were drafted.")
         is_first = len(sequence.ids) == sequence.prompt_tokens
         for place, id_ in enumerate(new):
             event = TokenEvent(id_, logprobs[place] if logprobs else None)
@@ -323,17 +331,14 @@ class Batch:
         """What a row says of the draft that its client has sent; None: nothing that fits.
 
         Raises:
-            RemoteProtocolError: It does not fit the draft.
+            AnswerMisfits: It does not fit the draft.
         """
         tree = sequence.tree
         if row.accepted > len(tree):
-            raise RemoteProtocolError("The peer accepted more of a draft than there was.")
+            raise AnswerMisfits("Stages accepted more of a draft than there was.")
         kept = row.kept if len(tree) else ()  # of nothing nothing was left out, whatever is said
         if kept and (len(kept) != len(tree) or (row.accepted and not kept[row.accepted - 1])):
-            # Any stage between the first and the last can have made this up.
-            self.stop_drafting()
-            self.fail(PeerUnreachable("Stages left tokens out of another draft than there was."))
-            return None
+            raise AnswerMisfits("Stages left tokens out of another draft than there was.")
         if row.accepted < sequence.known:
             return None
         # What a chunk begins with that goes on has come as the token after the one before it.
@@ -349,8 +354,11 @@ class Batch:
         """What a row says of a draft that its first stage has made of what was expected.
 
         Raises:
+            AnswerMisfits: Nobody has said what to expect.
             RemoteProtocolError: No stage can have taken such a draft.
         """
+        if not sequence.expects:
+            raise AnswerMisfits("Stages accepted a draft where nothing was expected.")
         if not len(expected) <= row.accepted <= sequence.draft_tokens:
             raise RemoteProtocolError("The peer accepted more than a draft may have.")
         guessed = min(len(expected) + 1, row.accepted)

@@ -16,7 +16,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 
 from engine.client.asking import Asker
-from engine.client.batch import Batch, Failure, Recoveries, Sequence
+from engine.client.batch import AnswerMisfits, Batch, Failure, Recoveries, Sequence
 from engine.client.beside import can_expect
 from engine.client.dealing import Dealer
 from engine.client.drafter import Drafter
@@ -38,11 +38,9 @@ from engine.core.errors import (
     PeerError,
     PeerUnreachable,
     RemoteProtocolError,
-    RequestError,
     StageTimedOut,
 )
 from engine.core.generation import (
-    DraftMode,
     Lossy,
     PrefixUse,
     Speculation,
@@ -60,7 +58,7 @@ from engine.protocol.messages import Failed, StatsReply, StatsRequest, parse
 from engine.protocol.recovery import Notice
 from engine.protocol.rows import RowFlags
 from engine.protocol.tokens import decode_logprobs
-from engine.speculation.costs import Costs
+from engine.speculation.costs import SLOW_BYTES_PER_S, Costs
 from engine.speculation.estimates import Timing
 from engine.swarm.links import Links
 
@@ -135,14 +133,7 @@ class Client:
         config = self._config
         lossy = config.lossy if lossy is None else lossy
         if drafting is None:
-            drafting = await self._drafting(speculation)
-        by_probabilities = drafting is not None and drafting.mode is not DraftMode.SHARED
-        if by_probabilities and any(sampling.logprobs is not None for sampling in params):
-            raise RequestError(
-                "Log-probabilities can be had with draft_mode shared_noise alone; leave them out, or ask "
-                "for that mode.",
-                param="draft_mode",
-            )
+            drafting = await self._drafting(speculation, params)
         sequences = [
             self._sequence(index, prompt, sampling, lossy, drafting)
             for index, (prompt, sampling) in enumerate(zip(prompts, params, strict=True))
@@ -155,7 +146,11 @@ class Client:
             async for event in events:
                 yield event
 
-    async def _drafting(self, speculation: Speculation | SpeculationWish | None) -> Drafting | None:
+    async def _drafting(
+        self,
+        speculation: Speculation | SpeculationWish | None,
+        params: SequenceOf[SamplingParams],
+    ) -> Drafting | None:
         """What drafts for a request; one that does not say so is answered plainly if nothing can."""
         config = self._config
         asked = speculation or SpeculationWish()
@@ -163,7 +158,7 @@ class Client:
         if isinstance(asked, SpeculationWish):
             asked = asked.completed(config.speculation, config.draft_tokens)
         try:
-            drafting = drafting_for(asked, self.drafter)
+            drafting = drafting_for(asked, self.drafter, params)
             if drafting is not None and drafting.drafter and drafting.make_policy is None:
                 await drafting.drafter.ready()
         except EngineError:
@@ -226,18 +221,29 @@ class Client:
             sessions = [sequence.session for sequence in waiting]
             batch.stopwatch = self._view.stopwatch(route, sessions, self._rows_at)
             if batch.drafting is not None and batch.drafting.make_policy is not None:
-                costs, timing = self._round_costs(route, len(waiting))
+                costs, timing = self._round_costs(route, waiting)
                 policy = batch.drafting.make_policy(costs, timing)
                 batch.steering = Steering(
                     policy, self._clock, costs, batch.drafter, batch.left_tokens
                 )
 
-    def _round_costs(self, route: Route, batch_size: int) -> tuple[Costs, Timing]:
+    def _round_costs(self, route: Route, waiting: SequenceOf[Sequence]) -> tuple[Costs, Timing]:
         """What rounds of a batch should take on a route, and have taken there."""
         snapshot, link_s = self.view()
+        batch_size = len(waiting)
         # Float32 at most; what it is exactly, only the stages know.
         costs = route_costs(route, snapshot, link_s, 4 * self._spec.hidden_size, batch_size)
-        costs = replace(costs, takes_expected=can_expect(self._links, route))
+        up_bytes_per_s = self._links.neighbours.uplink_bytes_per_s(route.first) or SLOW_BYTES_PER_S
+        costs = replace(
+            costs,
+            takes_expected=can_expect(self._links, route),
+            up_bytes_per_s=up_bytes_per_s,
+            # Few lines carry less inward than outward.
+            down_bytes_per_s=self._links.neighbours.downlink_bytes_per_s(route.last)
+            or up_bytes_per_s,
+            vocab_size=self._spec.vocab_size,
+            replica_s=waiting[0].replica_s,
+        )
         timing = self._timings.pop((route, batch_size), Timing())
         self._timings[route, batch_size] = timing
         while len(self._timings) > _MAX_TIMINGS:
@@ -301,7 +307,7 @@ class Client:
             sequence.draft = drafting.make_draft() if drafting.make_draft else None
             sequence.leads = drafting.make_policy is None and not drafting.beside
             sequence.prune_threshold = drafting.prune_threshold
-            if drafting.drafter and drafting.mode is DraftMode.DISCO and params.temperature:
+            if drafting.drafter and drafting.wants_replica and params.temperature:
                 sequence.draft_sha256 = drafting.drafter.sha256()
         return sequence
 
@@ -381,12 +387,15 @@ class Client:
             if not all(0 <= id_ < self._spec.vocab_size for id_ in (token, *expected)):
                 raise RemoteProtocolError("The peer sent token ids outside the vocabulary.")
             sequence = journey.batch.sequences[row.session]
-            if RowFlags.REFUSED in row.flags:
-                journey.refused(sequence, row)
-            elif journey.batch.receive(row, token, logprobs, expected):
-                waiting[journey].append(sequence)
-            elif not sequence.finished:
-                plain[journey].append(sequence)
+            try:
+                if RowFlags.REFUSED in row.flags:
+                    journey.refused(sequence, row)
+                elif journey.batch.receive(row, token, logprobs, expected):
+                    waiting[journey].append(sequence)
+                elif not sequence.finished:
+                    plain[journey].append(sequence)
+            except AnswerMisfits as error:
+                journey.misfits(error)
         for journey, sequences in waiting.items():
             journey.go_on(sequences)
         for journey, sequences in plain.items():

@@ -235,7 +235,7 @@ class Drafter:
         """
         process = await self._opened_at([one.sequence for one in wanted])
         for one in wanted:
-            await self._read(process, one, drawn=True)
+            await self._read(process, one)
         drawn = await self._answered(
             process,
             asyncio.gather(
@@ -345,11 +345,11 @@ class Drafter:
                 )
         return process
 
-    async def _read(self, process: DraftProcess, one: Wanted, *, drawn: bool = False) -> None:
+    async def _read(self, process: DraftProcess, one: Wanted) -> None:
         """Let the process read all but the newest tokens of a sequence, piece by piece."""
         session = one.sequence.session
         while (end := process.known_tokens(session) + _READ_TOKENS) < len(one.ids):
-            await self._answered(process, process.follow(session, one.ids[:end], drawn=drawn))
+            await self._answered(process, process.follow(session, one.ids[:end]))
 
     async def _answered(self, process: DraftProcess, answer: Awaitable[T]) -> T:
         error: EngineError

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from engine.client.drafter import Drafter
 from engine.client.steering import (
+    BY_PROBABILITIES,
     LOOKUPS,
     LOOKUPS_BESIDE,
     MODELS,
@@ -18,6 +19,7 @@ from engine.client.steering import (
 )
 from engine.core.errors import RequestError
 from engine.core.generation import DraftMode, Speculation
+from engine.core.sampling_params import SamplingParams
 from engine.protocol.rows import MAX_WHOLE
 from engine.speculation.controller import Controller
 from engine.speculation.costs import Costs, Option, Source
@@ -44,6 +46,7 @@ class Drafting:
         beside: Where none does, whether the ring stays closed, and drafts wait at the first stage.
         prune_threshold: τ of the first stage; 0: nothing is pruned; None: as the stage finds worth it.
         mode: How sampled chains of the model are verified where no policy decides.
+        wants_replica: Whether the last stage may be asked for its replica of the model.
     """
 
     make_draft: Callable[[], Draft] | None
@@ -55,6 +58,7 @@ class Drafting:
     beside: bool = False
     prune_threshold: float | None = None
     mode: DraftMode = DraftMode.SHARED
+    wants_replica: bool = False
 
     @property
     def always(self) -> Option:
@@ -64,29 +68,22 @@ class Drafting:
         return Option(Source.MODEL, self.num_tokens, self.width, self.mode, beside=self.beside)
 
 
-def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Drafting | None:
+def drafting_for(
+    speculation: Speculation,
+    drafter: Drafter | None = None,
+    params: Sequence[SamplingParams] = (),
+) -> Drafting | None:
     """What a request's settings ask for; None: nothing drafts.
 
     Args:
         speculation: The settings.
         drafter: The draft of the model that answers; None: there is none here.
+        params: How each of its sequences picks tokens.
 
     Raises:
         RequestError: A model shall draft, and there is none; or what is asked for cannot be together.
     """
-    mode = speculation.mode
-    if mode is not DraftMode.SHARED and (speculation.draft != "model" or speculation.width > 1):
-        raise RequestError(
-            f"draft_mode {mode} verifies chains of a draft model by its probabilities; ask for it with "
-            "draft set to model.",
-            param="draft_mode",
-        )
-    if mode is not DraftMode.SHARED and speculation.pipelined == "beside":
-        raise RequestError(
-            f"draft_mode {mode} waits for each verdict; ask for it without pipelined, or for drafts beside "
-            "the ring with draft_mode shared_noise.",
-            param="draft_mode",
-        )
+    mode = _checked_mode(speculation, params)
     beside = speculation.pipelined == "beside"
     match speculation.draft:
         case "off":
@@ -104,16 +101,64 @@ def drafting_for(speculation: Speculation, drafter: Drafter | None = None) -> Dr
             most = speculation.num_tokens
             if mode is DraftMode.DSD:
                 most = min(most, MAX_WHOLE)
-            width = speculation.width
-            return Drafting(None, most, drafter=drafter, width=width, beside=beside, mode=mode)
+            return Drafting(
+                None,
+                most,
+                drafter=drafter,
+                width=speculation.width,
+                beside=beside,
+                mode=mode,
+                wants_replica=mode is DraftMode.DISCO,
+            )
         case "auto":
             pipelined = speculation.pipelined != "off"
             options = (*LOOKUPS, *PIPELINED, *LOOKUPS_BESIDE) if pipelined else LOOKUPS
             if drafter is not None:
                 options = (*options, *MODELS, *(MODELS_BESIDE if pipelined else ()))
+            may_judge = speculation.mode == "auto" and drafter is not None and _are_drawn(params)
+            options = (*options, *BY_PROBABILITIES) if may_judge else options
             most = max(option.num_tokens for option in options)
             policy = functools.partial(Controller, options)
-            return Drafting(PromptLookup, most, policy, drafter)
+            return Drafting(PromptLookup, most, policy, drafter, wants_replica=may_judge)
+
+
+def _checked_mode(speculation: Speculation, params: Sequence[SamplingParams]) -> DraftMode:
+    """Of what drafts in every round."""
+    mode = speculation.mode
+    if mode == "auto":
+        if speculation.draft == "model":
+            raise RequestError(
+                "draft_mode auto goes by what rounds take; ask for it with draft set to auto.",
+                param="draft_mode",
+            )
+        return DraftMode.SHARED
+    if mode is DraftMode.SHARED:
+        return mode
+    if speculation.draft != "model" or speculation.width > 1:
+        raise RequestError(
+            f"draft_mode {mode} verifies chains of a draft model by its probabilities; ask for it with "
+            "draft set to model.",
+            param="draft_mode",
+        )
+    if speculation.pipelined == "beside":
+        raise RequestError(
+            f"draft_mode {mode} waits for each verdict; ask for it without pipelined, or for drafts beside "
+            "the ring with draft_mode shared_noise.",
+            param="draft_mode",
+        )
+    if any(sampling.logprobs is not None for sampling in params):
+        raise RequestError(
+            "Log-probabilities cannot be had with this draft_mode; leave them out, or ask for "
+            "shared_noise or auto.",
+            param="draft_mode",
+        )
+    return mode
+
+
+def _are_drawn(params: Sequence[SamplingParams]) -> bool:
+    """Whether chains can be verified by probabilities, and that is another thing than shared noise."""
+    asks_logprobs = any(sampling.logprobs is not None for sampling in params)
+    return not asks_logprobs and any(sampling.temperature for sampling in params)
 
 
 def shallow(tree: TokenTree, max_depth: int) -> TokenTree:

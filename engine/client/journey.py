@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from engine.client.asking import Asker
-from engine.client.batch import Batch, Sequence
+from engine.client.batch import AnswerMisfits, Batch, Sequence
 from engine.client.flow import plan_flow
 from engine.client.leading import Leading
 from engine.client.opening import Held, NotOpened, Opener
@@ -29,6 +29,7 @@ from engine.core.errors import (
     PeerError,
     PeerSilent,
     PeerUnreachable,
+    RemoteProtocolError,
     StageRefused,
 )
 from engine.core.generation import PrefixUse
@@ -318,10 +319,29 @@ class Journey:
         """Draw the token that the last stage has left to us.
 
         Raises:
-            RemoteProtocolError: It may not, or not so.
+            AnswerMisfits: It may not.
+            RemoteProtocolError: Not so.
         """
         if self.route is not None and not self.batch.has_failed:
             self._leading.draw_again(self.route, sequence, row, self._vocab_size)
+
+    def misfits(self, error: AnswerMisfits) -> None:
+        """Go on without drafts after an answer that tells of others; if there were none, elsewhere.
+
+        Nobody is dropped where it may have been another: a stage passes on what those after it go by.
+
+        Raises:
+            RemoteProtocolError: It was the last stage, because there is no other but ours.
+        """
+        assert self.route is not None, "nobody answers before there is one"
+        suspects = {hop.peer for hop in self.route.hops} - {self._links.local_peer}
+        if suspects <= {self.route.last}:
+            raise RemoteProtocolError(str(error)) from error
+        logger.warning("an answer does not fit: %s", error)
+        if self.batch.drafting is None:
+            self.ways.avoid |= suspects
+        self.batch.stop_drafting()
+        self.batch.fail(PeerUnreachable(str(error)))
 
     def consider(self, sequences: SequenceOf[Sequence]) -> None:
         """Open the ring of those that decode plainly, where drafting pays."""

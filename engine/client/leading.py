@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from engine.client.asking import Asker
-from engine.client.batch import Batch, Sequence
+from engine.client.batch import AnswerMisfits, Batch, Sequence
 from engine.client.beside import Beside
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import shallow
@@ -82,21 +82,23 @@ class Leading:
         """Draw the token that the last stage has left to us.
 
         Raises:
-            RemoteProtocolError: It may not, or not so.
+            AnswerMisfits: It may not.
+            RemoteProtocolError: Not so.
         """
         if sequence.finished or row.position != len(sequence.ids) + row.accepted:
             return  # of a round that is over
+        if (row.session, row.attempt) in self._drawing:
+            return  # a stage has passed on the row twice
         tree, mode, weights = sequence.tree, sequence.option.mode, read_weights(row.weights)
+        if mode not in (DraftMode.DSSD, DraftMode.DISCO) or row.accepted >= len(tree):
+            raise AnswerMisfits("Stages refused a token that they were not to judge.")
         if (
             row.kept
-            or mode not in (DraftMode.DSSD, DraftMode.DISCO)
             or not sequence.sampling.temperature
-            or row.accepted >= len(tree)
             or len(weights) != vocab_size
             or not weights.any()
-            or (row.session, row.attempt) in self._drawing
         ):
-            raise RemoteProtocolError("The peer refused a token that it was not to judge.")
+            raise RemoteProtocolError("The peer refused a token in a way that makes no sense.")
         check_weights(weights, weights[:0])
         self._drawing.add((row.session, row.attempt))
         self._begin(self._draw_again(route, sequence, row))

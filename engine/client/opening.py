@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
@@ -167,6 +168,10 @@ class Opener:
                 raise NotOpened(refusal, frozenset({hop.peer}))
             if reply.no_replica:
                 logger.info("DISCO goes on as DSSD: %s", reply.no_replica)
+            if hop == route.hops[-1]:
+                for sequence in sequences:
+                    has_one = sequence.draft_sha256 and not reply.no_replica
+                    sequence.replica_s = reply.replica_s if has_one else math.inf
             return reply
 
         results = await asyncio.gather(*map(open_at, hops), return_exceptions=True)

@@ -17,7 +17,7 @@ from typing import Final, Literal, Protocol
 
 from engine.client.drafter import Drafter
 from engine.core.clock import Clock
-from engine.core.generation import DraftingNow
+from engine.core.generation import DraftingNow, DraftMode
 from engine.core.ids import PeerId, SessionId
 from engine.core.plans import Route
 from engine.core.snapshot import SwarmSnapshot
@@ -47,6 +47,12 @@ MODELS: Final = (
     Option(Source.MODEL, 13, width=4),
 )
 """Chains and a tree that a model may propose."""
+BY_PROBABILITIES: Final = tuple(
+    Option(Source.MODEL, num_tokens, mode=mode)
+    for mode in (DraftMode.DSD, DraftMode.DSSD, DraftMode.DISCO)
+    for num_tokens in (2, 4, 8)
+)
+"""The same chains, drawn, where a request lets the answer be another one of the same distribution."""
 
 _NAMES: Final[Mapping[Source, Literal["off", "ngram", "model"]]] = {
     Source.OFF: "off",
@@ -57,6 +63,9 @@ _NAMES: Final[Mapping[Source, Literal["off", "ngram", "model"]]] = {
 
 _START_S: Final = 2.0
 """What the start of a draft's process is worth: it takes some seconds of a core."""
+_REPLICA_PASSES: Final = 2
+"""Of a last stage's replica for a refused token, where nobody has measured them: what is new, then along
+the chain, each as long as one of ours."""
 _COUNTED_TOKENS: Final = 256
 """Of an answer's rest; few are as long as they may be."""
 
@@ -248,8 +257,14 @@ class Steering:
         drafter = self._drafter
         if drafter is not None:
             rows = self._costs.batch_size
-            draft_token_s = {Source.MODEL: drafter.level_s(rows) / rows}
-            self._policy.set_costs(replace(self._costs, draft_token_s=draft_token_s))
+            alone_s = drafter.level_s(1)
+            costs = replace(
+                self._costs,
+                draft_token_s={Source.MODEL: drafter.level_s(rows) / rows},
+                drawn_token_s=alone_s,
+                replica_s=self._costs.replica_s or _REPLICA_PASSES * alone_s,
+            )
+            self._policy.set_costs(costs)
             if not drafter.is_ready and drafter.may_start:
                 promised = self._policy.choose(), self._policy.choose({Source.LOOKUP})
                 tokens = min(_COUNTED_TOKENS, self._left_tokens())

@@ -40,6 +40,10 @@ class DraftMode(StrEnum):
     """By probabilities; the last stage has the same draft."""
 
 
+DraftModeWish = DraftMode | Literal["auto"]
+"""One of them; or, with `auto` drafts, whichever promises to be the fastest, now this one, now that."""
+
+
 @dataclass(frozen=True, slots=True)
 class Speculation:
     """How a request speculates: in shared noise's mode the answer is the same with any draft."""
@@ -51,7 +55,7 @@ class Speculation:
     """Alternatives at each place of what a model proposes; 1: chains."""
     pipelined: Pipelined = "auto"
     """See there."""
-    mode: DraftMode = DraftMode.SHARED
+    mode: DraftModeWish = DraftMode.SHARED
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class SpeculationWish:
     """None, here and below: as the settings say."""
     num_tokens: int | None = None
     pipelined: Pipelined = "auto"
-    mode: DraftMode = DraftMode.SHARED
+    mode: DraftModeWish = DraftMode.SHARED
 
     def completed(self, draft: DraftKind, num_tokens: int) -> Speculation:
         """With the settings' values for what it leaves open."""
@@ -115,6 +119,11 @@ class ReplicaUse:
     max_difference: float = 0.0
     """Between the probability that a client sent of a refused token and the replica's."""
     seconds: float = 0.0
+
+    @property
+    def mean_s(self) -> float:
+        """For each refusal; 0 while there was none."""
+        return self.seconds / self.rounds if self.rounds else 0.0
 
     def __add__(self, other: ReplicaUse) -> ReplicaUse:
         return ReplicaUse(

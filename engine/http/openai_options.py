@@ -4,7 +4,8 @@ Beyond OpenAI's there are `top_k`, `min_p`, `repetition_penalty`; `share_prefixe
 others reuse what they compute of the prompt, and us what they computed for others; `lossy`: whether and how
 stages may round what they send one another; and `draft`, with `draft_tokens` and `pipelined`: what proposes
 tokens that are verified several at a time, and whether the next set out before the last ones are (or
-wait at the first stage, beside a closed ring), which changes nothing but the speed; and `draft_mode`: how a model's are verified where tokens are drawn by chance.
+wait at the first stage, beside a closed ring), which changes nothing but the speed; and `draft_mode`: how a
+model's are verified where tokens are drawn by chance, `auto` for any way that keeps the distribution.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from engine.core.generation import (
     MAX_DRAFT_TOKENS,
     PIPELINED_VALUES,
     DraftMode,
+    DraftModeWish,
     Lossy,
     PrefixUse,
     SpeculationWish,
@@ -157,19 +159,21 @@ def _speculation(fields: Fields) -> SpeculationWish | None:
     kind = next((known for known in DRAFT_KINDS if draft == known), None)
     if kind is None and draft is not None:
         raise RequestError(f"draft must be one of {', '.join(DRAFT_KINDS)}.", param="draft")
-    if kind is None and mode is not DraftMode.SHARED:
+    if kind is None and mode not in (DraftMode.SHARED, "auto"):
         raise RequestError("draft_mode needs draft to be model.", param="draft_mode")
-    if kind is None and most is None and asked is None:
+    if (kind, most, asked, mode) == (None, None, None, DraftMode.SHARED):
         return None
     return SpeculationWish(kind, most, pipelined, mode)
 
 
-def _draft_mode(value: str | None) -> DraftMode:
+def _draft_mode(value: str | None) -> DraftModeWish:
+    if value == "auto":
+        return "auto"
     try:
         return DraftMode.SHARED if value is None else DraftMode(value)
     except ValueError as error:
         raise RequestError(
-            f"draft_mode must be one of {', '.join(DraftMode)}.", param="draft_mode"
+            f"draft_mode must be one of {', '.join(DraftMode)}, auto.", param="draft_mode"
         ) from error
 
 

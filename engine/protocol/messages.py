@@ -157,6 +157,8 @@ class OpenReply(Message):
     no_replica: str = Field(default="", max_length=512)
     """From the last stage, in DISCO: why it cannot hold the draft, so that what it refuses is answered
     as in DSSD."""
+    replica_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Else what it has needed for each refused token so far; 0: none came yet."""
 
 
 class Sessions(Message):

@@ -22,6 +22,9 @@ class Stream(IntEnum):
     """Accepting a drafted token by a probability."""
     RESIDUAL = 2
     """Picking another token in place of one that was not accepted."""
+    DRAFT = 3
+    """Drawing a draft's token. If it were drawn by the target's numbers, a token picked by these after its
+    refusal had come to nothing, because a stage was lost, would depend on the refusal."""
 
 
 def gumbel_noise(

@@ -45,7 +45,7 @@ class Draws:
 
     def token(self, weights: Probabilities | TwoBytes, position: int) -> int:
         """Draw by weights [V] that need not sum to 1: what the draft does."""
-        return self._draw(weights, position, Stream.TOKENS)
+        return self._draw(weights, position, Stream.DRAFT)
 
     def accepts(self, p: float, q: float, position: int) -> bool:
         """Whether the token drafted for a position stays, with probability min(1, p / q)."""

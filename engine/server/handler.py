@@ -199,6 +199,7 @@ class StageHandler:
                 lease_s=self._config.lease_s,
                 reused_tokens=reused_tokens,
                 no_replica=serving.why_no_replica(request),
+                replica_s=self.pace.replica.mean_s,
             )
         except EngineError as error:
             reply = OpenReply(request=request.request, refused=str(error), code=error.code)

@@ -86,10 +86,10 @@ class Replica:
             None: The draft cannot be held, there is no room for the sequence, or the client has drawn
             from something else.
         """
-        started_s = time.perf_counter()
         sequence = self._sequence(session, params, prompt_tokens, capacity_tokens)
         if sequence is None:
             return None
+        started_s = time.perf_counter()
         if not sequence.sampler.has_room(len(ids) + len(path)):
             return None
         weights = sequence.sampler.weights_after(ids, path)

@@ -14,6 +14,8 @@ from engine.speculation.pipelining import answer_s
 _EXPECTED_SHARE: Final = 0.5
 """Of what is drafted beside a closed ring: what goes into its rows. After a row with a draft comes one
 without, if not all of it was right."""
+SLOW_BYTES_PER_S: Final = 125e3
+"""What a client's line is taken to carry while nothing is known of it: less than most do."""
 
 
 class Source(StrEnum):
@@ -90,11 +92,13 @@ class Costs:
     vocab_size: int = 0
     """Of what DSD and DSSD send."""
     replica_s: float = 0.0
-    """DISCO: a pass of the last stage's replica."""
+    """DISCO: what the last stage's replica takes for a refused token; infinite: there is none."""
     takes_expected: bool = False
     """Whether the route's ends know drafts beside a closed ring."""
     draft_token_s: dict[Source, float] = field(default_factory=dict)
     """c per level of a chain or tree, by what drafts."""
+    drawn_token_s: float = 0.0
+    """The same of chains that are drawn, for one sequence after the other."""
 
     @property
     def plain_s(self) -> float:
@@ -126,7 +130,10 @@ class Costs:
 
     def draft_s(self, option: Option) -> float:
         """c: a pass of the draft for each place."""
-        return option.depth * self.batch_size * self.draft_token_s.get(option.source, 0.0)
+        token_s = self.draft_token_s.get(option.source, 0.0)
+        if option.mode is not DraftMode.SHARED:
+            token_s = self.drawn_token_s
+        return option.depth * self.batch_size * token_s
 
     def tokens_meanwhile(self, option: Option) -> int:
         """How many tokens the ring yields while one comes to the client and its draft to the first stage."""
@@ -146,9 +153,9 @@ class Costs:
         refused = 1 - all_accepted
         down = all_accepted * down_bytes(option.mode, self.vocab_size, rejected=False)
         down += refused * down_bytes(option.mode, self.vocab_size, rejected=True)
-        replica_s = refused * self.replica_s if option.mode is DraftMode.DISCO else 0.0
-        return (
-            self.client_rtt_s
-            + replica_s
-            + self.batch_size * (up / self.up_bytes_per_s + down / self.down_bytes_per_s)
-        )
+        row_s = up / self.up_bytes_per_s + down / self.down_bytes_per_s
+        # What a draft brings along passes all stages.
+        row_s += (self.num_stages - 1) * up / self.bytes_per_s
+        if option.mode is DraftMode.DISCO:
+            row_s += refused * self.replica_s
+        return self.client_rtt_s + self.batch_size * row_s

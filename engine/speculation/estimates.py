@@ -16,6 +16,9 @@ _PRIOR_WEIGHT: Final = 3.0
 """In guesses."""
 _KEPT_PER_TOKEN: Final = 0.985
 """What a committed token leaves of older guesses' weight: a text may change what it is about."""
+_JUDGED_GAIN: Final = 0.25
+"""What acceptance by probabilities has over shared noise, as a share of r (1 - r): about half of what it
+has at most, because shared noise accepts o / (2 - o) at least where the other accepts o."""
 _TREE_GAIN: Final = 1.5
 """A tree's place is right as if it were guessed so many times instead of once."""
 _TIME_SHARE: Final = 0.25
@@ -67,8 +70,7 @@ class Acceptance:
         """
         option = replace(option, beside=False)
         guesses = self._guesses.get(_key(option), _Guesses())
-        prior = self._prior(option)
-        rate = (guesses.right + _PRIOR_WEIGHT * prior) / (guesses.made + _PRIOR_WEIGHT)
+        rate = _blended(guesses, self._prior(option))
         doubt = deviations * math.sqrt(rate * (1 - rate) / (guesses.made + _PRIOR_WEIGHT))
         return min(max(0.0, rate - doubt), 0.98)
 
@@ -110,16 +112,17 @@ class Acceptance:
         return max(0.0, mean - deviations * math.sqrt(mean * (1 + mean) / weight))
 
     def _prior(self, option: Option) -> float:
-        """From the nearest thing that is known: chains speak for trees, shared noise for the rest."""
+        """From the nearest thing that is known: chains speak for trees, and each rule for the other."""
         prior = _PRIOR[option.source]
-        chain = self._guesses.get((option.source, True, True, False))
-        if chain is not None and chain.made > 0:
-            prior = (chain.right + _PRIOR_WEIGHT * prior) / (chain.made + _PRIOR_WEIGHT)
-        if option.width > 1:
-            return float(1 - (1 - prior) ** _TREE_GAIN)
+        shared = self._guesses.get((option.source, True, True, False), _Guesses())
+        judged = self._guesses.get((option.source, True, False, False), _Guesses())
         if option.mode is not DraftMode.SHARED:
-            # Shared noise accepts o / (2 - o) at least where these accept o.
-            return 2 * prior / (1 + prior)
+            return _by_other_rule(_blended(shared, prior), _JUDGED_GAIN)
+        if judged.made:
+            likely = _blended(judged, _by_other_rule(prior, _JUDGED_GAIN))
+            prior = _by_other_rule(likely, -_JUDGED_GAIN)
+        if option.width > 1:
+            return float(1 - (1 - _blended(shared, prior)) ** _TREE_GAIN)
         return prior
 
 
@@ -159,6 +162,14 @@ class Timing:
             return costs.round_s(option, sure) * known
         alone_s = self.expected_s(replace(option, ahead=1), costs, acceptance)
         return (1 - sure) * alone_s + sure * known * costs.round_s(option, 1.0)
+
+
+def _by_other_rule(rate: float, gain: float) -> float:
+    return rate + gain * rate * (1 - rate)
+
+
+def _blended(guesses: _Guesses, prior: float) -> float:
+    return (guesses.right + _PRIOR_WEIGHT * prior) / (guesses.made + _PRIOR_WEIGHT)
 
 
 def _key(option: Option) -> tuple[Source, bool, bool, bool]:

@@ -74,7 +74,8 @@ class ModelDraft:
         self._params = params
         self._prompt_tokens = prompt_tokens
         self._capacity_tokens = min(capacity_tokens, model.spec.max_position_embeddings)
-        self._sequence = model.sequence(self._capacity_tokens)
+        self.sequence = model.sequence(self._capacity_tokens)
+        """What the model has read; `ChainSampler` may go on from it."""
         self.width = width
         self._min_value = min_value
         self._trust = Trust()
@@ -109,9 +110,7 @@ class ModelDraft:
             for node in beyond:
                 path = looked[node.parent].path if node.parent != ROOT else ()
                 looked.append(_Looked(node, (*path, node.id)))
-            logits = yield self._sequence.growing(
-                [n.id for n in beyond], [n.parent for n in beyond]
-            )
+            logits = yield self.sequence.growing([n.id for n in beyond], [n.parent for n in beyond])
             levels.append(self._alternatives(logits, looked[first:], ids, first))
         tree = _best(levels, looked, num_tokens)
         self._trust.expect(tree, {node.id: node.value for node in levels[0]}, len(ids))
@@ -124,13 +123,13 @@ class ModelDraft:
 
     def take_back(self, length: int) -> None:
         """Of the ids of the last call only so many hold; the next call's begin with them."""
-        self._sequence.length = min(self._sequence.length, length)
+        self.sequence.length = min(self.sequence.length, length)
         self._trust.forget()
 
     def _reading(self, ids: Sequence[int]) -> Pass:
         """For logits after the last of them, [1, V']."""
-        known = min(self._sequence.length, len(ids) - 1)  # what follows the last must be computed
-        return self._sequence.reading(ids[known:], known)
+        known = min(self.sequence.length, len(ids) - 1)  # what follows the last must be computed
+        return self.sequence.reading(ids[known:], known)
 
     def _worth_looking(self, levels: Sequence[Sequence[_Node]], num_tokens: int) -> list[_Node]:
         """Of the deepest level, nodes whose children may still be among the best."""

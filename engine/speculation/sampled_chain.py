@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.core.sampling_params import SamplingParams
 from engine.sampling.rejection import Draws, TwoBytes, normalised, residual, rounded_up
 from engine.sampling.sample import SampleRequest, probabilities
-from engine.speculation.draft_model import DraftModel
+from engine.speculation.draft_model import DraftModel, DraftSequence
 from engine.speculation.model_draft import over_whole_vocabulary
 
 
@@ -47,6 +47,7 @@ class ChainSampler:
         params: How the target picks its tokens; temperature above 0.
         prompt_tokens: Where the answer begins, for the penalties.
         capacity_tokens: Of the sequence, drafts included; beyond it nothing is drawn.
+        sequence: What the model has read of it already, if somebody reads it with us.
     """
 
     def __init__(
@@ -55,12 +56,13 @@ class ChainSampler:
         params: SamplingParams,
         prompt_tokens: int,
         capacity_tokens: int,
+        sequence: DraftSequence | None = None,
     ) -> None:
         self._model = model
         self._params = params
         self._prompt_tokens = prompt_tokens
         self._capacity_tokens = min(capacity_tokens, model.spec.max_position_embeddings)
-        self._sequence = model.sequence(self._capacity_tokens)
+        self._sequence = sequence or model.sequence(self._capacity_tokens)
         self._draws = Draws(params.seed, params.choice)
         self._chain = DrawnChain()
         self._position = 0
@@ -88,11 +90,6 @@ class ChainSampler:
     def num_drawn(self) -> int:
         """Tokens of the last chain."""
         return len(self._chain.ids)
-
-    def follow(self, ids: Sequence[int]) -> None:
-        """Read what is committed, so that the next chain need not wait for it."""
-        if self.has_room(len(ids)):
-            self._after(ids)
 
     def draw_again(self, place: int, target: TwoBytes) -> int:
         """Draw what takes the place of a refused token of the last chain, as DSSD has the client do.

@@ -66,8 +66,7 @@ class Drafts:
                 return {}
             case "follow":
                 draft, ids = self._taken(message)
-                reader = self._sampler(message) if message["drawn"] else draft
-                reader.follow(ids)
+                draft.follow(ids)
                 return {}
             case "propose":
                 return self._propose(message)
@@ -109,7 +108,8 @@ class Drafts:
     def _sampler(self, message: Message) -> ChainSampler:
         number = message["sequence"]
         if number not in self._samplers:
-            self._samplers[number] = ChainSampler(self._model, *self._opened[number])
+            sequence = self._sequences[number][0].sequence
+            self._samplers[number] = ChainSampler(self._model, *self._opened[number], sequence)
         return self._samplers[number]
 
     def _last_at_least(self, started_s: float, levels: int) -> None:

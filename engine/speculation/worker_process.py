@@ -215,18 +215,17 @@ class DraftProcess:
         """Of how many tokens of a sequence the process has been told."""
         return len(self._known[sequence])
 
-    async def follow(self, sequence: int, ids: Sequence[int], *, drawn: bool = False) -> None:
+    async def follow(self, sequence: int, ids: Sequence[int]) -> None:
         """Read what is committed, so that the first proposal need not wait for it.
 
         Args:
             sequence: Its number.
             ids: All tokens committed so far, or the first of them.
-            drawn: Chains will be drawn for it, rather than proposed.
 
         Raises:
             WorkerFailed: The process ended.
         """
-        await self._ask({"op": "follow", **self._news_of(sequence, ids), "drawn": drawn})
+        await self._ask({"op": "follow", **self._news_of(sequence, ids)})
 
     def close(self, sequence: int) -> None:
         """Forget a sequence; unknown ones are fine."""

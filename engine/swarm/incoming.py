@@ -82,6 +82,11 @@ class IncomingLink:
             self._channel.watch(),
         )
 
+    @property
+    def bytes_per_s(self) -> float:
+        """What its line carries, as far as frames have shown; 0 while unknown."""
+        return self._channel.arrival_rate.bytes_per_s
+
     def close(self) -> None:
         """Drop the stream at once."""
         if self._rest is not None:

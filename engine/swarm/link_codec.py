@@ -88,7 +88,7 @@ class OutgoingCodec:
         return LinkFacts(
             codec=self._last_codec.name.lower(),
             ratio=wire_bytes / raw_bytes,
-            bandwidth_bytes_per_s=self._bandwidth(),
+            bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
         )
 
     async def learn(self) -> None:
@@ -139,9 +139,11 @@ class OutgoingCodec:
             return self._mode == "lossless"
         if raw_bytes < _MIN_BYTES:
             return False
-        return history.should_encode(self._bandwidth(), self._decode_s_per_byte)
+        return history.should_encode(self.bandwidth_bytes_per_s, self._decode_s_per_byte)
 
-    def _bandwidth(self) -> float | None:
+    @property
+    def bandwidth_bytes_per_s(self) -> float | None:
+        """As the peer has measured it on what we send; None while unknown."""
         known = [self._bandwidth_bytes_per_s, self._line_bytes_per_s]
         return min((rate for rate in known if rate), default=None)
 

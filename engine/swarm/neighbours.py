@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -179,6 +181,22 @@ class Neighbours:
         if facts is None or not facts.bandwidth_bytes_per_s:
             return 0.0
         return row_bytes * facts.ratio / facts.bandwidth_bytes_per_s
+
+    def uplink_bytes_per_s(self, peer: PeerId) -> float:
+        """What our line to a peer carries, by it or else by who has seen most of ours; 0: unknown."""
+        rates = {p: n.codec.bandwidth_bytes_per_s or 0.0 for p, n in self._known.items()}
+        return self._of_line(peer, rates)
+
+    def downlink_bytes_per_s(self, peer: PeerId) -> float:
+        """The same of the line from a peer to us."""
+        links = {p: n.incoming for p, n in self._known.items()}
+        rates = {p: link.bytes_per_s if link is not None else 0.0 for p, link in links.items()}
+        return self._of_line(peer, rates)
+
+    def _of_line(self, peer: PeerId, rates: Mapping[PeerId, float]) -> float:
+        if peer == self._transport.local_peer:
+            return math.inf
+        return rates.get(peer) or max(rates.values(), default=0.0)
 
     def codec_s(self) -> float:
         """What encoding and decoding hidden states has taken so far, in seconds."""

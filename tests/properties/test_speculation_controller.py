@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,18 +54,26 @@ class World:
     plain_factor: float = 1.0
     """True over predicted time."""
     round_factor: float = 1.0
+    judging_factor: float = 1.0
+    """The same besides, of rounds that are verified by probabilities."""
     noise: float = 0.1
 
 
-def play(world: World, told: Costs, seed: int, tokens: int = TOKENS) -> tuple[float, float]:
+def play(
+    world: World,
+    told: Costs,
+    seed: int,
+    tokens: int = TOKENS,
+    options: Sequence[Option] = OPTIONS,
+) -> tuple[float, float]:
     """Seconds of a session with the controller, and of plain decoding."""
     rng = random.Random(seed)
-    controller = Controller(OPTIONS, told, Timing())
+    controller = Controller(options, told, Timing())
     done, taken_s, plain_s = 0, 0.0, 0.0
     flowing: Option | None = None  # whose next chunk is on its way, and right so far
     while done < tokens:
         costs = world.costs(done)
-        controller.set_costs(costs)
+        controller.set_costs(told if options is MODES else costs)
         option = controller.choose().option
         right, flows = 0, flowing == option
         places = option.depth - flows  # one of them was the last answer
@@ -78,8 +87,11 @@ def play(world: World, told: Costs, seed: int, tokens: int = TOKENS) -> tuple[fl
             if option.ahead > 1 and right == places and rng.random() < world.rates(done, option):
                 flowing = option
         factor = world.plain_factor if option.is_plain else world.round_factor
+        is_judged = option.mode is not DraftMode.SHARED
+        factor *= world.judging_factor if is_judged else 1.0
         jitter = 1 + world.noise * (2 * rng.random() - 1)
-        round_s = costs.round_s(option, float(flows)) * factor * jitter
+        sure = float(right == option.num_tokens) if is_judged else float(flows)
+        round_s = costs.round_s(option, sure) * factor * jitter
         seen = option if flows else replace(option, ahead=1)
         controller.observe(seen, 1 + right, round_s)
         taken_s += round_s
@@ -223,6 +235,102 @@ def test_disco_is_chosen_below_its_bandwidth_and_dssd_above() -> None:
         there = replace(costs, down_bytes_per_s=at_bytes_per_s * factor)
         best = min(options, key=lambda option: there.round_s(option, 0.3))
         assert best.mode is expected
+
+
+MODES = tuple(Option(Source.MODEL, number, mode=mode) for mode in DraftMode for number in (2, 4, 8))
+CLIENT = replace(
+    COSTS,
+    num_stages=1,
+    compute_s=0.04,
+    compute_token_s=0.0,
+    rtt_s=0.0,
+    client_rtt_s=0.02,
+    vocab_size=49_152,
+    drawn_token_s=0.002,
+    draft_token_s={Source.MODEL: 0.002},
+)
+"""[DC]'s setting."""
+
+
+@pytest.mark.parametrize(
+    ("mbit", "replica_s", "expected"),
+    [
+        (1, 0.005, {DraftMode.DISCO}),
+        (1, float("inf"), {DraftMode.SHARED}),
+        (30, 0.03, {DraftMode.SHARED}),
+        (1000, 0.03, {DraftMode.DSSD, DraftMode.DSD}),
+        (1000, float("inf"), {DraftMode.DSSD, DraftMode.DSD}),
+    ],
+    ids=[
+        "slow-line",
+        "slow-line-and-no-replica",
+        "neither-gains-what-it-takes",
+        "fast-line",
+        "fast-line-and-no-replica",
+    ],
+)
+def test_mode_is_what_line_replica_and_acceptance_make_the_fastest(
+    mbit: float, replica_s: float, expected: set[DraftMode]
+) -> None:
+    line = mbit * 1e6 / 8
+    costs = replace(CLIENT, up_bytes_per_s=line, down_bytes_per_s=line, replica_s=replica_s)
+    rates = {True: 0.70, False: 0.80}  # by shared noise a little less than by probabilities
+    chosen: Counter[DraftMode] = Counter()
+    for seed in range(8):
+        rng, controller = random.Random(seed), Controller(MODES, costs, Timing())
+        for _ in range(200):
+            option, right = controller.choose().option, 0
+            if option.is_plain:
+                controller.observe(option, 1.0, costs.plain_s)
+                continue
+            rate = rates[option.mode is DraftMode.SHARED]
+            while right < option.num_tokens and rng.random() < rate:
+                right += 1
+            chosen[option.mode] += 1
+            controller.observe_guesses(option, min(right + 1, option.num_tokens), right)
+            is_right = float(right == option.num_tokens)
+            controller.observe(option, 1 + right, costs.round_s(option, is_right))
+    assert sum(chosen[mode] for mode in expected) > 0.8 * chosen.total() > 300
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    rate=st.floats(0.0, 0.9),
+    gain=st.floats(0.0, 0.3),
+    mbit=st.floats(0.5, 1000),
+    told_share=st.floats(0.2, 5.0),
+    replica_s=st.sampled_from([0.002, 0.03, float("inf")]),
+    judging_factor=st.floats(0.9, 1.6),
+)
+def test_no_session_with_a_choice_of_modes_is_slower_than_plain_decoding(
+    rate: float,
+    gain: float,
+    mbit: float,
+    told_share: float,
+    replica_s: float,
+    judging_factor: float,
+) -> None:
+    line = mbit * 1e6 / 8
+    costs = replace(CLIENT, up_bytes_per_s=line, down_bytes_per_s=line, replica_s=replica_s)
+    told = replace(costs, up_bytes_per_s=told_share * line, down_bytes_per_s=told_share * line)
+
+    def rates(token: int, option: Option) -> float:
+        return rate if option.mode is DraftMode.SHARED else rate + gain * (1 - rate)
+
+    world = World(rates, lambda token: costs, judging_factor=judging_factor)
+    taken = sorted(
+        plain_s / taken_s
+        for taken_s, plain_s in (play(world, told, seed, options=MODES) for seed in range(9))
+    )
+    assert taken[len(taken) // 2] >= LEAST_SHARE
+
+
+def test_each_rule_speaks_for_the_other() -> None:
+    for known, asked, expected in ((MODES[0], MODES[-1], 0.66), (MODES[-1], MODES[0], 0.60)):
+        acceptance = Acceptance()
+        right = 600 if known is MODES[0] else 660
+        acceptance.note(known, 1000, right)
+        assert acceptance.per_place(asked) == pytest.approx(expected, abs=0.01)
 
 
 def test_it_says_why_nothing_is_drafted() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from scipy.stats import chisquare
 
 from engine.client.client import Client
 from engine.client.drafter import Drafter
-from engine.client.drafting import drafting_for
+from engine.client.drafting import Drafting, drafting_for
+from engine.client.steering import BY_PROBABILITIES, LOOKUPS, MODELS
 from engine.config import ClientConfig, StageConfig
 from engine.core.errors import RequestError
 from engine.core.generation import DraftMode, FinishReason, Speculation, TokenEvent
@@ -25,12 +28,19 @@ from engine.core.sampling_params import SamplingParams
 from engine.models.layout import ModelFiles
 from engine.sampling.rejection import normalised
 from engine.server.replica_order import ReplicaOrder
+from engine.speculation.controller import Decision, Reason
+from engine.speculation.costs import PLAIN, SLOW_BYTES_PER_S, Costs, Option, Source
+from engine.speculation.estimates import Timing
+from engine.speculation.prompt_lookup import PromptLookup
 from engine.speculation.worker_process import DraftOrder
 from tests.support.drawn_rounds import Likelihoods, ManyRounds, likelihoods
 from tests.support.local_swarm import CLOCK, LocalSwarm, collect, local_swarm
+from tests.support.losing_stages import at, lose
+from tests.support.swarm import eventually
 from tests.support.tiny_draft import write_tiny_draft
 
 SPANS = (Span(0, 2), Span(2, 4))
+SPARES = ("spare0", "spare1")
 PROMPT = [5, 99, 301, 7]
 PARAMS = SamplingParams(temperature=4.0, top_k=6, repetition_penalty=1.1, max_new_tokens=8)
 GAMMA, ROUNDS, ROWS = 2, 4, 256
@@ -43,6 +53,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @dataclass(slots=True)
 class Bed:
     swarm: LocalSwarm
+    folder: Path
     sha256: str
     target: Likelihoods
     draft: Likelihoods
@@ -57,7 +68,11 @@ async def bed(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIter
         swarm.replica = ReplicaOrder(32 << 20, folder, sha256)
         for index, span in enumerate(SPANS):
             await swarm.add_stage(f"s{index}", span)
-        yield Bed(swarm, sha256, *likelihoods(tiny, swarm.spec, folder, PARAMS, PROMPT))
+        swarm.replica = None
+        for name, span in zip(SPARES, SPANS, strict=True):
+            await swarm.add_stage(name, span)
+        swarm.hidden = set(SPARES)
+        yield Bed(swarm, folder, sha256, *likelihoods(tiny, swarm.spec, folder, PARAMS, PROMPT))
 
 
 async def committed(
@@ -102,7 +117,7 @@ async def test_what_a_round_commits_follows_the_target(bed: Bed, mode: DraftMode
 async def test_replica_has_seen_what_clients_drew_from(bed: Bed) -> None:
     node = ManyRounds(await bed.swarm.node("measured"), SPANS, bed.draft, bed.sha256)
     await node.run(DraftMode.DISCO, 0, ROWS, GAMMA)
-    use = bed.swarm.stages[-1].handler.pace.replica
+    use = bed.swarm.stages[1].handler.pace.replica
     assert use.rounds > 50
     assert use.disagreements == 0
     assert use.max_difference < 1e-3  # a step of a two-byte number below 1
@@ -118,9 +133,7 @@ async def test_client_that_lies_bends_its_own_answers_and_no_others(bed: Bed) ->
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def drafter(bed: Bed, tiny: Path) -> AsyncIterator[Drafter]:
-    folder = bed.swarm.replica.directory
-    assert folder is not None
-    order = DraftOrder(ModelFiles(bed.swarm.spec, tiny, ""), folder, threads=1)
+    order = DraftOrder(ModelFiles(bed.swarm.spec, tiny, ""), bed.folder, threads=1)
     drafter = Drafter(order, CLOCK)
     yield drafter
     await drafter.stop()
@@ -186,29 +199,10 @@ async def test_stop_token_that_the_client_draws_itself_ends_the_answer(
     assert stopped[-1].finish is FinishReason.STOP
 
 
-async def test_log_probabilities_and_other_drafts_are_refused_with_a_mode(
-    bed: Bed, drafter: Drafter
-) -> None:
+async def test_log_probabilities_are_refused_with_a_mode(bed: Bed, drafter: Drafter) -> None:
     params = [replace(ASKED[0], logprobs=1)]
-    with pytest.raises(RequestError, match="shared_noise alone"):
+    with pytest.raises(RequestError, match="cannot be had with this draft_mode"):
         await answers(bed, "logprobs", drafter, DraftMode.DISCO, params)
-    for kind in ("ngram", "auto", "off"):
-        with pytest.raises(RequestError, match="draft set to model"):
-            drafting_for(Speculation(kind, mode=DraftMode.DSD), drafter)
-
-
-async def test_draft_that_dies_while_it_shall_draw_again_ends_drafting_and_no_answer(
-    bed: Bed, drafter: Drafter
-) -> None:
-    links = await bed.swarm.node("dies")
-    client = Client(links, bed.swarm, bed.swarm.spec, ClientConfig(), CLOCK, drafter)
-    got = 0
-    speculation = Speculation("model", 4, mode=DraftMode.DSSD)
-    async for _ in client.generate(PROMPTS[:1], ASKED[:1], speculation=speculation):
-        got += 1
-        if got == 5:
-            os.kill(drafter.pid or 0, signal.SIGKILL)
-    assert got == 30
 
 
 async def test_last_stage_that_has_another_draft_says_so_and_lets_the_client_draw(bed: Bed) -> None:
@@ -217,3 +211,177 @@ async def test_last_stage_that_has_another_draft_says_so_and_lets_the_client_dra
     assert node.no_replica == "The last stage has another draft for this model."
     assert node.refusals > 100
     assert chance(bed.target, samples) > SURE_ENOUGH
+
+
+SURE = [
+    SamplingParams(temperature=1.0, top_k=1, repetition_penalty=1.3, max_new_tokens=30),
+    SamplingParams(temperature=1.0, top_k=1, repetition_penalty=1.3, seed=2, max_new_tokens=30),
+]
+"""Nothing is left to chance: whatever is drawn, refused and drawn again, one answer alone is right."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sure(bed: Bed) -> list[list[int]]:
+    return ids_of(await collect(await bed.swarm.add_client("sure"), PROMPTS[:2], SURE))
+
+
+async def sure_client(bed: Bed, name: str, drafter: Drafter) -> Client:
+    await drafter.ready()
+    config = ClientConfig(reuse_prefixes=False, speculation="off")
+    return Client(await bed.swarm.node(name), bed.swarm, bed.swarm.spec, config, CLOCK, drafter)
+
+
+async def sure_answers(
+    bed: Bed,
+    client: Client,
+    drafting: Drafting | None,
+    see: Callable[[int], None] = lambda tokens: None,
+) -> list[list[TokenEvent]]:
+    """`see` is told how long the first one is."""
+    events: list[list[TokenEvent]] = [[] for _ in SURE]
+    async for index, event in client.generate(PROMPTS[:2], SURE, drafting=drafting):
+        events[index].append(event)
+        see(len(events[0]))
+    for stage in bed.swarm.stages:
+        bed.swarm.restore(stage.peer)
+    bed.swarm.hidden = set(SPARES)
+    return events
+
+
+def modes_of(events: Sequence[TokenEvent]) -> set[DraftMode]:
+    return {event.mode for event in events if event.drafted_tokens}
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["first_stage", "last_stage"])
+@pytest.mark.parametrize("mode", [DraftMode.DSD, DraftMode.DSSD, DraftMode.DISCO])
+async def test_stage_that_dies_between_drawn_rounds_is_replaced_and_the_answer_is_whole(
+    bed: Bed, drafter: Drafter, sure: list[list[int]], mode: DraftMode, place: int
+) -> None:
+    lost = at(7, lambda: lose(bed.swarm, bed.swarm.stages[place]))
+    drafting = drafting_for(Speculation("model", 4, mode=mode), drafter, SURE)
+    client = await sure_client(bed, f"{mode}-{place}", drafter)
+    events = await sure_answers(bed, client, drafting, lost)
+    assert ids_of(events) == sure
+    assert client.recoveries.stages_replaced == 1
+    for some in events:
+        assert any(event.drafted_tokens > event.accepted_tokens for event in some)
+        assert mode in modes_of(some[:7])
+    # The last stage that takes over has no replica of the draft.
+    changes = mode is DraftMode.DISCO and place == 1
+    assert modes_of(events[0][-8:]) == {DraftMode.DSSD if changes else mode}
+
+
+@pytest.mark.parametrize("mode", [DraftMode.DSSD, DraftMode.DISCO])
+@pytest.mark.parametrize("place", [0, 1], ids=["first_stage", "last_stage"])
+async def test_stage_that_dies_while_the_client_draws_again_is_replaced_and_the_answer_is_whole(
+    bed: Bed,
+    drafter: Drafter,
+    sure: list[list[int]],
+    mode: DraftMode,
+    place: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spares = bed.swarm.stages[2:]
+    first = spares if mode is DraftMode.DISCO else bed.swarm.stages[:2]  # it has no replica there
+    bed.swarm.hidden = {stage.peer for stage in bed.swarm.stages} - {s.peer for s in first}
+    client = await sure_client(bed, f"again-{mode}-{place}", drafter)
+    honest, drawn = drafter.draw_again, 0
+
+    async def draw_again(*asked: Any) -> int:
+        nonlocal drawn
+        drawn += 1
+        if drawn == 2:
+            lose(bed.swarm, first[place])
+            await eventually(lambda: client.recoveries.seconds)
+        return await honest(*asked)
+
+    monkeypatch.setattr(drafter, "draw_again", draw_again)
+    drafting = drafting_for(Speculation("model", 4, mode=mode), drafter, SURE)
+    events = await sure_answers(bed, client, drafting)
+    assert ids_of(events) == sure
+    assert drawn >= 2
+    assert client.recoveries.stages_replaced == 1
+
+
+class Fickle:
+    """Takes another way to draft in each round, then none for a while, whatever happens."""
+
+    ways = (PLAIN, PLAIN, *BY_PROBABILITIES[1::3], MODELS[1], *BY_PROBABILITIES[:2], LOOKUPS[0])
+
+    def __init__(self, costs: Costs, timing: Timing) -> None:
+        self.costs = costs
+        self.rounds: list[Option] = []
+
+    def set_costs(self, costs: Costs) -> None:
+        self.costs = costs
+
+    def choose(self, silent: Collection[Source] = ()) -> Decision:
+        return Decision(self.ways[len(self.rounds) % len(self.ways)], Reason.PAYS, 1.0)
+
+    def observe(self, option: Option, committed: float, round_s: float) -> None:
+        self.rounds.append(option)
+
+    def observe_guesses(self, option: Option, guessed: int, right: int) -> None:
+        pass
+
+    def disturbed(self, round_s: float) -> None:
+        pass
+
+
+async def test_modes_that_change_within_an_answer_leave_it_right(
+    bed: Bed, drafter: Drafter, sure: list[list[int]]
+) -> None:
+    policies: list[Fickle] = []
+
+    def policy(costs: Costs, timing: Timing) -> Fickle:
+        policies.append(Fickle(costs, timing))
+        return policies[-1]
+
+    drafting = Drafting(PromptLookup, 8, policy, drafter, wants_replica=True)
+    events = await sure_answers(bed, await sure_client(bed, "fickle", drafter), drafting)
+    assert ids_of(events) == sure
+    assert set().union(*map(modes_of, events)) >= set(DraftMode)
+    # What rounds of each mode take is known as far as it can be: of the line nothing, of the replica what
+    # the last stage has told.
+    costs = policies[0].costs
+    assert costs.vocab_size == bed.swarm.spec.vocab_size
+    assert costs.up_bytes_per_s == costs.down_bytes_per_s == SLOW_BYTES_PER_S
+    assert 0 < costs.replica_s < 1
+
+
+async def test_where_the_last_stage_has_no_replica_it_is_not_counted_on(
+    bed: Bed, drafter: Drafter, sure: list[list[int]]
+) -> None:
+    costs: list[Costs] = []
+
+    def policy(seen: Costs, timing: Timing) -> Fickle:
+        costs.append(seen)
+        return Fickle(seen, timing)
+
+    bed.swarm.hidden = {stage.peer for stage in bed.swarm.stages} - set(SPARES)
+    drafting = Drafting(PromptLookup, 8, policy, drafter, wants_replica=True)
+    events = await sure_answers(bed, await sure_client(bed, "none", drafter), drafting)
+    assert ids_of(events) == sure
+    assert costs[0].replica_s == math.inf
+
+
+async def test_controller_may_choose_the_mode_where_a_request_lets_it(
+    bed: Bed, drafter: Drafter, sure: list[list[int]]
+) -> None:
+    drafting = drafting_for(Speculation("auto", mode="auto"), drafter, SURE)
+    events = await sure_answers(bed, await sure_client(bed, "auto", drafter), drafting)
+    assert ids_of(events) == sure
+
+
+async def test_draft_that_dies_while_it_shall_draw_again_ends_drafting_and_no_answer(
+    bed: Bed, drafter: Drafter
+) -> None:
+    links = await bed.swarm.node("dies")
+    client = Client(links, bed.swarm, bed.swarm.spec, ClientConfig(), CLOCK, drafter)
+    got = 0  # the last test here: after a failure nothing drafts for a while
+    speculation = Speculation("model", 4, mode=DraftMode.DSSD)
+    async for _ in client.generate(PROMPTS[:1], ASKED[:1], speculation=speculation):
+        got += 1
+        if got == 5:
+            os.kill(drafter.pid or 0, signal.SIGKILL)
+    assert got == 30

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -114,9 +115,12 @@ def test_answers_that_were_not_waited_for_are_compared_as_far_as_they_go() -> No
 def test_modes_that_only_keep_the_distribution_promise_no_ids() -> None:
     wrong = drafted(5.0).model_copy(update={"ids": ((0, 1, 9),)})
     way = Speculation("model", 4, mode=DraftMode.DISCO)
-    row = row_of(CHAT, way, [plain(10.0)], [wrong])
+    row = row_of(replace(CHAT, temperature=0.7), way, [plain(10.0)], [wrong])
     assert row.mode == "disco"
     assert row.ids_equal is None
+    assert (
+        row_of(CHAT, way, [plain(10.0)], [wrong]).ids_equal is False
+    )  # greedy, they change nothing
 
 
 def test_what_a_client_sends_that_leads_now_and_then_is_told_with_its_framing() -> None:

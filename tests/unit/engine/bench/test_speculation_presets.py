@@ -41,7 +41,10 @@ def test_modes_are_compared_on_drawn_chains_where_there_are_several() -> None:
         Speculation("model", 4, mode=DraftMode.DISCO),
     )
     assert not mode_ways(("shared",), (4,))
-    assert set(preset_for("dc", never_slower=False).modes) == {"shared", "dsd", "dssd", "disco"}
+    modes = preset_for("dc", never_slower=False).modes
+    assert set(modes) == {"shared", "dsd", "dssd", "disco", "auto"}
+    chosen = [way for way in mode_ways(modes, (2, 4)) if way.mode == "auto"]
+    assert chosen == [Speculation("auto", mode="auto")]
 
 
 def test_a_table_is_a_measurement_for_each_of_its_links() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.client.batch import Batch, Failure, Recoveries, Sequence
+from engine.client.batch import AnswerMisfits, Batch, Failure, Recoveries, Sequence
 from engine.core.clock import SystemClock
 from engine.core.errors import PeerUnreachable, RemoteProtocolError
 from engine.core.generation import FinishReason
@@ -131,23 +131,9 @@ def test_bitmap_on_a_row_without_a_draft_says_nothing() -> None:
     assert news.news.get_nowait()[1].pruned_tokens == 0
 
 
-def test_bitmap_of_another_draft_ends_drafting_and_blames_nobody() -> None:
-    for accepted, kept in [(0, (False,)), (1, (False, True)), (0, (True,) * 3)]:
-        news, sequence = batch()
-        sequence.leads = True
-        sequence.next_row(0, TokenTree.chain([7, 8]))
-        row = Row(sequence.session, 3 + accepted, 1, 0, OPEN, accepted=accepted, kept=kept)
-        assert not news.receive(row, 9)
-        assert sequence.ids == [1, 2, 3]
-        failure = news.news.get_nowait()
-        assert isinstance(failure, Failure)
-        assert failure.error.retryable
-        assert not sequence.leads
-
-
 def test_answers_of_a_closed_ring_bring_the_expected_tokens_that_were_right() -> None:
     news, sequence = batch()
-    sequence.draft_tokens = 5
+    sequence.draft_tokens, sequence.expects = 5, True
     news.receive(Row(sequence.session, 3, 1), 7)
     row = Row(sequence.session, 6, 3, 0, RowFlags.EXPECTED, accepted=5)
     for _ in range(2):
@@ -163,9 +149,34 @@ def test_answers_of_more_expected_tokens_than_a_draft_may_have_are_against_the_r
     drafted: int, expected: list[int]
 ) -> None:
     news, sequence = batch()
-    sequence.draft_tokens = 5
+    sequence.draft_tokens, sequence.expects = 5, True
     position, count = 3 + len(expected), 1 + len(expected)
     row = Row(sequence.session, position, count, 0, RowFlags.EXPECTED, accepted=drafted)
     with pytest.raises(RemoteProtocolError, match="more than a draft may have"):
         news.receive(row, 10, (), expected)
+    assert sequence.ids == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "kept"),
+    [(0, (False,)), (1, (False, True)), (0, (True,) * 3), (3, ())],
+    ids=["shorter-bitmap", "dropped-one-accepted", "longer-bitmap", "more-than-drafted"],
+)
+def test_answer_to_another_draft_is_no_token_and_may_be_any_stages_doing(
+    accepted: int, kept: tuple[bool, ...]
+) -> None:
+    news, sequence = batch()
+    sequence.leads = True
+    sequence.next_row(0, TokenTree.chain([7, 8]))
+    row = Row(sequence.session, 3 + accepted, 1, 0, OPEN, accepted=accepted, kept=kept)
+    with pytest.raises(AnswerMisfits):
+        news.receive(row, 9)
+    assert sequence.ids == [1, 2, 3]
+
+
+def test_draft_of_what_nobody_expected_is_no_token_and_may_be_any_stages_doing() -> None:
+    news, sequence = batch()
+    sequence.draft_tokens = 5
+    with pytest.raises(AnswerMisfits):
+        news.receive(Row(sequence.session, 4, 2, 0, RowFlags.EXPECTED, accepted=1), 10, (), [8])
     assert sequence.ids == [1, 2, 3]

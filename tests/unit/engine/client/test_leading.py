@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from engine.client.asking import Asker
-from engine.client.batch import Batch, Failure, Recoveries
+from engine.client.batch import AnswerMisfits, Batch, Failure, Recoveries
 from engine.client.batch import Sequence as Answer
 from engine.client.drafter import Drafter, Wanted
 from engine.client.drafting import Drafting
@@ -42,6 +42,7 @@ class Late(Drafter):
         files = ModelFiles(tiny_spec(), Path(), "tiny")
         super().__init__(DraftOrder(files, files), CLOCK)
         self.may = asyncio.Event()
+        self.drawn_again = 0
 
     async def draw(
         self, wanted: Sequence[Wanted], num_tokens: Sequence[int], *, whole: bool
@@ -50,6 +51,7 @@ class Late(Drafter):
         return [Drawn((4, 5), WEIGHTS, 0.0) for _ in wanted]
 
     async def draw_again(self, sequence: object, place: int, target: bytes) -> int:
+        self.drawn_again += 1
         raise ValueError("a number that is none")
 
 
@@ -120,8 +122,32 @@ async def refused(bed: Bed, **fields: object) -> Row:
 
 async def test_refusal_with_a_bitmap_is_against_the_rules(bed: Bed) -> None:
     row = await refused(bed, kept=(False,))
-    with pytest.raises(RemoteProtocolError, match="not to judge"):
+    with pytest.raises(RemoteProtocolError, match="makes no sense"):
         bed.leading.draw_again(ROUTE, bed.answer, row, 8)
+
+
+@pytest.mark.parametrize("mode", [DraftMode.SHARED, DraftMode.DSD])
+async def test_refusal_that_the_mode_does_not_know_may_be_any_stages_doing(
+    bed: Bed, mode: DraftMode
+) -> None:
+    row = await refused(bed)
+    bed.answer.option = replace(bed.answer.option, mode=mode)
+    with pytest.raises(AnswerMisfits):
+        bed.leading.draw_again(ROUTE, bed.answer, row, 8)
+
+
+async def test_refusal_of_more_than_was_drafted_may_be_any_stages_doing(bed: Bed) -> None:
+    row = replace(await refused(bed), position=5, accepted=2)
+    with pytest.raises(AnswerMisfits):
+        bed.leading.draw_again(ROUTE, bed.answer, row, 8)
+
+
+async def test_refusal_that_comes_twice_is_answered_once(bed: Bed) -> None:
+    row = await refused(bed)
+    for _ in range(2):
+        bed.leading.draw_again(ROUTE, bed.answer, row, 8)
+    await asyncio.wait_for(bed.batch.news.get(), 20)
+    assert bed.drafter.drawn_again == 1
 
 
 async def test_draft_that_goes_wrong_in_a_way_nobody_thought_of_ends_drafting_not_the_answer(

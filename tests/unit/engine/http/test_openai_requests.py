@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.core.errors import ContextTooLong, ModelNotFound, RequestError
-from engine.core.generation import Speculation, SpeculationWish
+from engine.core.generation import DraftMode, Speculation, SpeculationWish
 from engine.http.fields import parse_object
 from engine.http.model_limits import check_model, check_prompt, sampling_params
 from engine.http.openai_prompts import ChatMessage
@@ -303,6 +303,9 @@ def test_a_draft_is_asked_for_by_name():
     assert asked == SpeculationWish("ngram", 7)
     asked = chat(draft="auto", pipelined="off").options.speculation
     assert asked == SpeculationWish("auto", pipelined="off")
+    assert chat(draft_mode="auto").options.speculation == SpeculationWish(mode="auto")
+    asked = chat(draft="model", draft_mode="dssd").options.speculation
+    assert asked == SpeculationWish("model", mode=DraftMode.DSSD)
 
 
 def test_what_a_request_leaves_open_of_its_draft_is_as_the_settings_say():
