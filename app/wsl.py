@@ -6,7 +6,6 @@ is installed, and a test hands in another program than `wsl.exe`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import subprocess
@@ -244,6 +243,7 @@ class Wsl:
             OSError: A file cannot be opened.
         """
         ended_by: list[Exception | None] = []
+        ended = threading.Event()
         with (
             Path(input_file or os.devnull).open("rb") as source,
             Path(output_file or os.devnull).open("wb") as target,
@@ -256,16 +256,19 @@ class Wsl:
                 creationflags=NO_WINDOW if os.name == "nt" else 0,
             ) as process,
         ):
-            watch = threading.Thread(target=self._watch, args=(process, limit_s, ended_by))
+            watch = threading.Thread(target=self._watch, args=(process, limit_s, ended, ended_by))
             watch.start()
             printed = b""
             lines = process.stderr if output_file else process.stdout
             assert lines is not None
-            for line in lines:
-                printed += line
-                self._say(line.replace(b"\0", b"").decode("utf-8", "replace").rstrip())
-            code = process.wait()
-            watch.join()
+            try:
+                for line in lines:
+                    printed += line
+                    self._say(line.replace(b"\0", b"").decode("utf-8", "replace").rstrip())
+                code = process.wait()
+            finally:
+                ended.set()
+                watch.join()
         if ended_by:
             if ended_by[0] is not None:
                 raise ended_by[0]
@@ -273,16 +276,18 @@ class Wsl:
         return Answer(code, decoded(printed))
 
     def _watch(
-        self, process: subprocess.Popen[bytes], limit_s: float, ended_by: list[Exception | None]
+        self,
+        process: subprocess.Popen[bytes],
+        limit_s: float,
+        ended: threading.Event,
+        ended_by: list[Exception | None],
     ) -> None:
         limit = time.monotonic() + limit_s
-        while process.poll() is None:
+        while not ended.wait(_LOOK_EVERY_S):
             if time.monotonic() > limit or self._stopped():
                 ended_by.append(CallStopped() if time.monotonic() <= limit else None)
                 process.kill()
                 return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_LOOK_EVERY_S)
 
     @staticmethod
     def _must(answer: Answer) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import sys
+import traceback
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -97,6 +98,13 @@ def main(
         sentence = (
             f"Shoal's setup cannot go on in {options.root} ({error.strerror or error}); free some space or "
             f"correct the folder's rights, then start it again. Details are in {report.log}."
+        )
+    except Exception as error:  # noqa: BLE001 - else the wizard would have no sentence at all
+        report.note(traceback.format_exc())
+        code = Exit.FAILED
+        sentence = (
+            f"Shoal's setup met something that it did not expect ({type(error).__name__}), so it stopped; "
+            f"start it again, and if that does not help, report it with {report.log}."
         )
     report.result(sentence)
     return code

@@ -19,7 +19,7 @@ import pytest
 from installers.package import windows as windows_package
 from installers.package.plan import Build
 from tests.support.windows import wine as wine_support
-from tests.support.windows.computer import ROOT, mirror, small_linux
+from tests.support.windows.computer import ROOT, Mirror, mirror, small_linux
 from tests.support.windows.wine import Wine
 from tests.support.windows.wsl_stand_in import Windows
 
@@ -56,8 +56,17 @@ class Pc:
         return self.person / "AppData/Local/shoal"
 
     def shortcuts(self) -> list[str]:
-        folders = (self.person, self.wine.home)
-        return sorted(p.parent.name for folder in folders for p in folder.rglob("Shoal.lnk"))
+        return sorted(file.parent.name for file in self._links())
+
+    def targets(self) -> list[bool]:
+        """Whether each of the shortcuts runs what starts the right version."""
+        words = [word.encode("utf-16-le") for word in ("launcher", "pythonw.exe", "start.py")]
+        return [all(word in file.read_bytes() for word in words) for file in self._links()]
+
+    def _links(self) -> list[Path]:
+        return [
+            file for folder in (self.person, self.wine.home) for file in folder.rglob("Shoal.lnk")
+        ]
 
     def asked(self) -> list[str]:
         """The last order to provision.py."""
@@ -80,6 +89,18 @@ def pc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pc]:
     base = tmp_path_factory.mktemp("windows")
     folder, prefix = base / "pc", base / "prefix"
     folder.mkdir()
+    wine = Wine(prefix)
+    with wine.running() as booting, mirror(small_linux()) as one:
+        made = _setup(base, one)
+        booting.wait(wine_support.LIMIT_S)
+        windows = Windows(folder)
+        windows.put(wsl="absent")
+        yield Pc(wine, windows, made)
+
+
+def _setup(base: Path, one: Mirror) -> Path:
+    """A setup whose uv is a stand-in, and that fetches a small Linux."""
+    folder, prefix = base / "pc", base / "prefix"
     script = base / "bridge.sh"
     bridge = ROOT / "tests/support/windows/bridge.py"
     script.write_text(
@@ -99,24 +120,32 @@ def pc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pc]:
     (setup / "gui.txt").write_text("pydantic==2 --hash=sha256:0\n")
     (payload / "LICENSE").write_text("Apache-2.0")
     _wheel(setup)
-    with mirror(small_linux()) as one:
-        told = {"urls": [one.url], "sha256": one.sha256, "size_bytes": len(one.content)}
-        (setup / "root-file-system.json").write_text(json.dumps(told))
-        build = Build(ROOT, base / "work", base / "out", VERSION, 1_000_000_000, is_fast=True)
-        build.out.mkdir()
-        made = windows_package.make_setup(build, payload)
-        windows = Windows(folder)
-        windows.put(wsl="absent")
-        wine = Wine(prefix)
-        wine.start()
-        yield Pc(wine, windows, made)
+    told = {"urls": [one.url], "sha256": one.sha256, "size_bytes": len(one.content)}
+    (setup / "root-file-system.json").write_text(json.dumps(told))
+    build = Build(ROOT, base / "work", base / "out", VERSION, 1_000_000_000, is_fast=True)
+    build.out.mkdir()
+    return windows_package.make_setup(build, payload)
 
 
 def test_silent_setup_asks_for_the_word_resumes_repairs_and_leaves_nothing_but_what_was_kept(
     pc: Pc,
 ) -> None:
-    # Without the person's word nothing of Windows is changed, and there is a way back.
+    # No Python comes through the proxy of Windows' settings: what uv said is kept.
+    pc.wine.set_values(
+        rf"{KEYS}\Internet Settings",
+        ProxyEnable="dword:00000001",
+        ProxyServer='"http=other:80;https=proxy.example:3128"',
+    )
+    no_python = pc.windows.folder / "no-python.txt"
+    no_python.write_text("error: error sending request for url (https://…)", "utf-8")
     folder = f"/D={PROGRAM_FOLDER}".split(" ")  # without quotes, as NSIS wants it
+    assert pc.wine.run(str(pc.setup), "/S", *folder) == 2
+    assert "error sending request" in (pc.state / "logs/uv.txt").read_text("utf-8")
+    assert (pc.windows.folder / "proxy.txt").read_text("utf-8") == "http://proxy.example:3128"
+    no_python.unlink()
+    (pc.state / "logs/uv.txt").unlink()
+
+    # Without the person's word nothing of Windows is changed, and there is a way back.
     assert pc.wine.run(str(pc.setup), "/S", *folder) == 2
     log = (pc.state / "logs/setup.log").read_text("utf-8")
     assert "enable-wsl|" in log, log
@@ -136,6 +165,7 @@ def test_silent_setup_asks_for_the_word_resumes_repairs_and_leaves_nothing_but_w
     assert "without-card,enable-wsl" in pc.asked()[pc.asked().index("--agreed") + 1]
     assert "ShoalSetup" not in pc.wine.values(rf"{KEYS}\RunOnce")
     assert pc.shortcuts() == ["Desktop", "Programs"]
+    assert pc.targets() == [True, True]
     entry = pc.wine.values(rf"{KEYS}\Uninstall\Shoal")
     assert entry["DisplayVersion"] == VERSION
     assert entry["QuietUninstallString"] == rf'"{PROGRAM_FOLDER}\uninstall.exe" /S'
@@ -144,6 +174,8 @@ def test_silent_setup_asks_for_the_word_resumes_repairs_and_leaves_nothing_but_w
     (imported,) = [call for call in said if "--import" in call]
     assert "Jörg Müller & Söhne/魚群/linux" in imported
     assert "provision.sh" in said[-1]
+    assert json.loads((pc.root / "versions.json").read_text("utf-8"))["current"] == VERSION
+    assert (pc.root / "versions" / VERSION / "app/Scripts/pythonw.exe").exists()
 
     # Started again it repairs, and what the person chose stays.
     assert pc.wine.run(rf"{PROGRAM_FOLDER}\shoal-setup.exe", "/S") == 0
@@ -154,13 +186,24 @@ def test_silent_setup_asks_for_the_word_resumes_repairs_and_leaves_nothing_but_w
 
     # Removed, it leaves the chats, its log, and nothing else.
     assert pc.wine.run(rf"{PROGRAM_FOLDER}\uninstall.exe", "/S", "/KEEPDATA=yes") == 0
+    wine_support.until(lambda: not pc.root.exists())
     assert "--unregister Shoal" in pc.windows.said()
-    assert not pc.root.exists()
     assert pc.shortcuts() == []
     assert pc.wine.values(rf"{KEYS}\Uninstall\Shoal") == {}
     assert pc.wine.values(r"Software\Shoal") == {}
     kept = sorted(p.relative_to(pc.state).as_posix() for p in pc.state.rglob("*") if p.is_file())
     assert kept == ["kept/engine.tar", "logs/setup.log"]
+
+    # Installed again it has them; removed with all of it, it leaves nothing.
+    assert pc.wine.run(str(pc.setup), "/S", "/DESKTOP=no", *folder) == 0
+    assert pc.shortcuts() == ["Programs"]
+    assert chats.read_text() == "chats"
+    assert pc.wine.run(rf"{PROGRAM_FOLDER}\uninstall.exe", "/S", "/KEEPDATA=no") == 0
+    wine_support.until(lambda: not pc.state.exists())
+    assert not pc.root.exists()
+    assert pc.shortcuts() == []
+    assert pc.windows.state["distributions"] == {}
+    assert pc.wine.values(r"Software\Shoal") == {}
 
 
 def test_same_files_make_the_same_setup_and_makensis_has_nothing_to_say(

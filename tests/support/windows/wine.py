@@ -6,10 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 LIMIT_S = 180
+_LOOK_EVERY_S = 0.1
 _SERVERS = ("/usr/lib/wine/wineserver64", "/usr/lib/wine/wineserver")
 
 
@@ -30,46 +34,77 @@ class Wine:
         """The folder of the person whom Wine serves."""
         return self.prefix.with_name("home")
 
-    def start(self) -> None:
-        """Make it. Its desktop is a link to the one in HOME, which is ours as well."""
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Make it, and end everything in it afterwards; it is there when what is given has ended.
+
+        Its desktop is a link to the one in HOME, which is ours as well. Its server stays between
+        programs, because a Windows takes seconds to boot.
+        """
         (self.home / "Desktop").mkdir(parents=True)
-        self.run("wineboot", "-i")
+        self.prefix.mkdir()
+        self._server("-p")
+        try:
+            yield subprocess.Popen(
+                ["wine", "wineboot", "-i"],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        finally:
+            self._server("-k", "-w")
 
     def run(self, *command: str) -> int:
-        """Run a program to its end, and all that it has started; returns its exit code."""
-        done = subprocess.run(
+        """Run a program to its end; returns its exit code."""
+        return subprocess.run(
             ["wine", *command],
             env=self._environment(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            # Not a pipe: what Windows itself starts along the way would keep it open for long.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             timeout=LIMIT_S,
             check=False,
-        )
-        self.settle()
-        return done.returncode
-
-    def settle(self) -> None:
-        """Wait until nothing runs any more and the registry is on disk."""
-        server = next(
-            path for path in (*_SERVERS, shutil.which("wineserver") or "") if Path(path).exists()
-        )
-        subprocess.run([server, "-w"], env=self._environment(), timeout=LIMIT_S, check=True)
+        ).returncode
 
     def values(self, key: str) -> dict[str, str]:
         """Texts in a key of the person's registry; empty when there is no such key."""
-        text = (self.prefix / "user.reg").read_text("utf-8", "replace")
-        sections = text.split("\n[")
-        name = key.replace("\\", "\\\\").lower()
-        found: dict[str, str] = {}
-        for section in sections:
-            if section.partition("]")[0].lower() == name:
-                for match in re.finditer(r'^"(.*?)"="(.*)"$', section, re.MULTILINE):
-                    found[match[1]] = _unescaped(match[2])
-        return found
+        file = self.prefix / "drive_c" / "exported.reg"
+        file.unlink(missing_ok=True)
+        self.run("regedit", "/E", r"C:\exported.reg", rf"HKEY_CURRENT_USER\{key}")
+        if not file.exists():
+            return {}
+        sections = file.read_text("utf-16").split("\n[")
+        own = next((one for one in sections if one.partition("]")[0].endswith(key)), "")
+        pairs = re.finditer(r'^"(.*?)"="(.*)"$', own, re.MULTILINE)
+        return {match[1]: _unescaped(match[2]) for match in pairs}
+
+    def set_values(self, key: str, **values: str) -> None:
+        """Set values of the person's registry, as a .reg file writes them."""
+        lines = ["REGEDIT4", "", rf"[HKEY_CURRENT_USER\{key}]"]
+        lines += [f'"{name}"={value}' for name, value in values.items()]
+        file = self.prefix / "drive_c" / "imported.reg"
+        file.write_text("\r\n".join([*lines, ""]), "utf-8")
+        self.run("regedit", r"C:\imported.reg")
 
     def path(self, windows_path: str) -> Path:
         """Where this system has a file of Windows' drive C."""
         return self.prefix / "drive_c" / windows_path.removeprefix("C:\\").replace("\\", "/")
+
+    def _server(self, *options: str) -> None:
+        found = (path for path in (*_SERVERS, shutil.which("wineserver") or "") if path)
+        server = next(path for path in found if Path(path).exists())
+        for option in options:
+            subprocess.run(
+                [server, option],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=LIMIT_S,
+                check=True,
+            )
 
     def _environment(self) -> dict[str, str]:
         variables = {
@@ -86,6 +121,13 @@ class Wine:
         }
 
 
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for what a program does that has gone on in a copy of itself."""
+    limit = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(_LOOK_EVERY_S)
+
+
 def _unescaped(text: str) -> str:
-    text = re.sub(r"\\x([0-9a-f]{1,4})", lambda match: chr(int(match[1], 16)), text)
     return text.replace('\\"', '"').replace("\\\\", "\\")

@@ -251,6 +251,13 @@ def test_failure_inside_linux_says_why_and_is_done_again(pc: Pc) -> None:
     assert sum("--import" in call for call in pc.windows.said()) == 1
 
 
+def test_what_nobody_expected_is_told_in_a_sentence_too_with_the_details_in_the_log(pc: Pc) -> None:
+    (pc.root / "setup" / "root-file-system.json").write_text("{}")
+    assert pc.run("install") is Exit.FAILED
+    assert "met something that it did not expect (KeyError), so it stopped" in pc.said
+    assert "Traceback" in pc.log()
+
+
 def test_folder_that_cannot_be_written_is_told(pc: Pc) -> None:
     (pc.root / "installed.part").mkdir()
     assert pc.run("install") is Exit.FAILED
