@@ -34,6 +34,8 @@ HELLO_LIMITS = FrameLimits(max_rows=0, max_tokens=0, max_payload_bytes=4096)
 MAX_QUEUED_BYTES = 64 << 20
 _JOIN_BELOW_BYTES = 32 << 10
 _WRITE_BESIDE_ABOVE_BYTES = 128 << 10
+_REPORT_WITHIN_ABOVE_BYTES = 1 << 20
+"""Frames that prefill, whose sender waits for reports, are far smaller."""
 _OVERTAKE = 3
 """A frame of prefill lets by at most so many times its own size."""
 
@@ -71,7 +73,7 @@ class Channel:
         self.read_bytes = 0
         """All that has come in."""
         self.on_read: Callable[[], None] = lambda: None
-        """Called after each piece that has."""
+        """Called after each frame that has, and within the largest."""
         self.arrival_rate = ArrivalRate()
         """How fast frames come in."""
         self.on_new_rate: Callable[[], None] = lambda: None
@@ -98,6 +100,8 @@ class Channel:
             piece_bytes = min(self.arrival_rate.piece_bytes, self._stream.piece_bytes)
             await self._read_piece(missing[:piece_bytes])
             missing = missing[piece_bytes:]
+            if not len(missing) or header.body_bytes > _REPORT_WITHIN_ABOVE_BYTES:
+                self.on_read()
         if self.arrival_rate.end_frame(more_follows=header.more_follows):
             self.on_new_rate()
         return decode(header, body)
@@ -236,7 +240,6 @@ class Channel:
         await self._stream.read_into(piece)
         self._waits_since_s = None
         self.read_bytes += len(piece)
-        self.on_read()
         self.arrival_rate.read(began_s, monotonic(), len(piece))
 
 

@@ -34,42 +34,46 @@ class DirectReader(asyncio.BufferedProtocol):
         self._start, self._end = 0, len(came)
         self._wanted: memoryview | None = None
         """Where the next bytes go; None: with what is held."""
-        self._arrival: asyncio.Future[int] | None = None
-        """Tells the one who waits how many bytes are where it wanted them; 0: see what is held."""
+        self._arrival: asyncio.Future[None] | None = None
+        """Done when the one who waits shall look again."""
+        self._is_woken = False
         self._is_over = reader.at_eof() or self._transport.is_closing()
+        self.filled_bytes = 0
+        """What the one who waits has got so far."""
         self._transport.set_protocol(self)
         self._pause_when_full()
 
-    async def read_into(self, buffer: memoryview) -> int:
-        """Fill the beginning of a buffer; bytes may be lost when this is cancelled.
+    @property
+    def is_over(self) -> bool:
+        """Whether no more bytes will ever come."""
+        return self._is_over and self._start == self._end
 
-        Args:
-            buffer: Not empty, of single bytes.
+    async def read_into(self, buffer: memoryview) -> int:
+        """Fill a buffer of single bytes; some may be lost when this is cancelled.
 
         Returns:
-            How many bytes came; 0: no more ever will.
+            How many bytes came: fewer than fit where no more will, or after `wake`.
         """
-        if self._start == self._end and not self._is_over:
-            if len(buffer) >= _DIRECT_BYTES:
-                self._wanted = buffer
+        self.filled_bytes = 0
+        while True:
+            self._take_held(buffer[self.filled_bytes :])
+            rest = buffer[self.filled_bytes :]
+            if not rest or self._is_over or self._is_woken:
+                break
+            if len(rest) >= _DIRECT_BYTES:
+                self._wanted = rest
             self._arrival = self._loop.create_future()
             try:
-                if count := await self._arrival:
-                    return count
+                await self._arrival
             finally:
                 self._wanted = self._arrival = None
-        count = min(len(buffer), self._end - self._start)
-        buffer[:count] = self._held[self._start : self._start + count]
-        self._start += count
-        if self._start == self._end:
-            self._start = self._end = 0
-            self._transport.resume_reading()
+        count, self.filled_bytes, self._is_woken = self.filled_bytes, 0, False
         return count
 
-    def feed_eof(self) -> None:
-        """Let no more come, and tell the one who waits."""
-        self._is_over = True
-        self._tell(0)
+    def wake(self) -> None:
+        """Let the one who waits have what has come so far."""
+        self._is_woken = self._arrival is not None
+        self._tell()
 
     # What asyncio calls
 
@@ -79,23 +83,26 @@ class DirectReader(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """See `asyncio.BufferedProtocol`."""
-        if self._wanted is not None:
-            self._wanted = None  # until the reader has looked, more goes to what is held
-            self._tell(nbytes)
+        if self._wanted is None:
+            self._end += nbytes
+            self._pause_when_full()
+            self._tell()
             return
-        self._end += nbytes
-        self._pause_when_full()
-        self._tell(0)
+        self.filled_bytes += nbytes
+        self._wanted = self._wanted[nbytes:]
+        if not self._wanted:
+            self._wanted = None
+            self._tell()
 
     def eof_received(self) -> bool | None:
         """See `asyncio.BufferedProtocol`."""
-        self.feed_eof()
+        self._end_all()
         keeps_open: bool | None = self._beneath.eof_received()
         return keeps_open
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.BaseProtocol`."""
-        self.feed_eof()
+        self._end_all()
         self._beneath.connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -110,9 +117,24 @@ class DirectReader(asyncio.BufferedProtocol):
         if self._end == len(self._held):
             self._transport.pause_reading()
 
-    def _tell(self, count: int) -> None:
+    def _take_held(self, buffer: memoryview) -> None:
+        count = min(len(buffer), self._end - self._start)
+        if not count:
+            return
+        buffer[:count] = self._held[self._start : self._start + count]
+        self._start += count
+        self.filled_bytes += count
+        if self._start == self._end:
+            self._start = self._end = 0
+            self._transport.resume_reading()
+
+    def _end_all(self) -> None:
+        self._is_over = True
+        self._tell()
+
+    def _tell(self) -> None:
         if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(count)
+            self._arrival.set_result(None)
 
 
 def _what_came(reader: asyncio.StreamReader) -> bytes:

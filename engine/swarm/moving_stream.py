@@ -69,11 +69,10 @@ class MovingStream:
             left = len(buffer)
             if self._next is not None:
                 left = min(left, self._next[1] - self._read_bytes)
-            count = await self._reader.read_into(buffer[:left]) if left else 0
-            if count:
-                self._read_bytes += count
-                buffer = buffer[count:]
-            else:
+            count = await self._reader.read_into(buffer[:left])
+            self._read_bytes += count
+            buffer = buffer[count:]
+            if buffer and (count == left or self._reader.is_over):
                 await self._turn()
 
     async def write(self, *buffers: bytes | memoryview) -> None:
@@ -163,7 +162,7 @@ class MovingStream:
             raise
         try:
             (total,) = _TOTAL.unpack(await reader.readexactly(_TOTAL.size))
-            if total < self._read_bytes:
+            if total < self._read_bytes + self._reader.filled_bytes:
                 raise EOFError("fewer bytes than we have")
         except BaseException:
             self.close()  # what we have written to the second is lost
@@ -171,8 +170,7 @@ class MovingStream:
         self._next = (DirectReader(reader, writer), total)
         self.address, self.has_moved = address, True
         self._arrived.set()
-        if total == self._read_bytes:
-            self._reader.feed_eof()  # wakes a reader that waits there in vain
+        self._reader.wake()  # who waits for more than will come there
 
     async def _turn(self) -> None:
         """The first stream has ended: go on with the second, if there is one."""

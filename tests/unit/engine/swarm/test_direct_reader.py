@@ -104,3 +104,20 @@ async def test_the_writer_waits_for_room_as_before_and_hears_when_the_connection
         await asyncio.wait_for(draining, 5)
         writer.close()
         await asyncio.wait_for(writer.wait_closed(), 5)
+
+
+async def test_the_one_who_waits_can_be_given_what_has_come():
+    async with connection() as (reader, _, there):
+        data = memoryview(bytearray(10_000))
+        waiting = asyncio.create_task(reader.read_into(data))
+        await asyncio.sleep(0)
+        there.send(b"some")
+        while reader.filled_bytes < 4:
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        reader.wake()
+        assert await waiting == 4
+        assert data[:4] == b"some"
+        assert not reader.is_over
+        there.send(b"more")
+        assert await read(reader, 4) == b"more"
