@@ -298,9 +298,9 @@ class Batch:
             self.recoveries.seconds.append(self.clock.monotonic_s() - self.troubled_since_s)
             self.troubled_since_s = None
         finish = None
-        if row.flags & RowFlags.EOS:
+        if RowFlags.EOS in row.flags:
             finish = FinishReason.STOP
-        elif row.flags & RowFlags.LENGTH:
+        elif RowFlags.LENGTH in row.flags:
             finish = FinishReason.LENGTH
         sequence.finished = finish is not None
         is_open = RowFlags.OPEN in row.flags
