@@ -68,7 +68,10 @@ def update_view(status: EngineStatus | None, looks: bool | None, tr: Tr) -> Upda
 def _words(info: UpdateInfo, tr: Tr) -> str:
     match info.step:
         case UpdateStep.NOWHERE:
-            return tr("This build does not say where new versions are.")
+            return tr(
+                "Shoal cannot look for new versions, because this build has no release key: get them "
+                "where you got this one."
+            )
         case UpdateStep.UNKNOWN:
             return tr("Nobody has looked for a new version yet.")
         case UpdateStep.LATEST:

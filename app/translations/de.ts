@@ -1608,6 +1608,10 @@
         <translation>Shoal – Stapel</translation>
     </message>
     <message>
+        <source>Shoal cannot look for new versions, because this build has no release key: get them where you got this one.</source>
+        <translation>Shoal kann nicht nach neuen Versionen sehen, weil dieses Programm keinen Schlüssel der Herausgeber enthält: Hol sie dort, woher du dieses hast.</translation>
+    </message>
+    <message>
         <source>Shoal cannot serve</source>
         <translation>Shoal kann nichts bereitstellen</translation>
     </message>
@@ -2150,10 +2154,6 @@
     <message>
         <source>This app</source>
         <translation>Diese App</translation>
-    </message>
-    <message>
-        <source>This build does not say where new versions are.</source>
-        <translation>In diesem Shoal steht nicht, wo es neue Versionen gibt.</translation>
     </message>
     <message>
         <source>This comes as soon as the engine answers.</source>

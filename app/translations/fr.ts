@@ -1608,6 +1608,10 @@
         <translation>Shoal – Lots</translation>
     </message>
     <message>
+        <source>Shoal cannot look for new versions, because this build has no release key: get them where you got this one.</source>
+        <translation>Shoal ne peut pas chercher de nouvelles versions, car cette version ne contient pas de clé de publication : prenez-les là où vous avez obtenu celle-ci.</translation>
+    </message>
+    <message>
         <source>Shoal cannot serve</source>
         <translation>Shoal ne peut pas servir</translation>
     </message>
@@ -2150,10 +2154,6 @@
     <message>
         <source>This app</source>
         <translation>Cette application</translation>
-    </message>
-    <message>
-        <source>This build does not say where new versions are.</source>
-        <translation>Cette version n’indique pas où se trouvent les nouvelles.</translation>
     </message>
     <message>
         <source>This comes as soon as the engine answers.</source>

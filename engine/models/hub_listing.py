@@ -26,6 +26,7 @@ from huggingface_hub.file_download import repo_folder_name
 from engine.core.errors import ModelNotFound, ModelUnavailable
 from engine.core.whole_file import write_whole
 from engine.models.storage import sha256_of_file
+from engine.models.way_out import through_proxy
 
 _log = logging.getLogger(__name__)
 
@@ -177,5 +178,6 @@ def hub_errors(source: str) -> Iterator[None]:
     except (httpx2.HTTPError, LocalEntryNotFoundError, FileMetadataError) as error:
         cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else error
         raise ModelUnavailable(
-            f"The Hub at {hub} cannot be reached ({cause or error}); check the network and proxy."
+            f"The Hub at {hub} cannot be reached{through_proxy(hub)} ({cause or error}); check the "
+            "network, or model.proxy in the settings."
         ) from error

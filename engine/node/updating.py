@@ -211,8 +211,8 @@ class Updating:
         place = self._channel()
         if place is None:
             raise UpdateError(
-                "This build of Shoal does not say where new versions are; updates.url and updates.key "
-                "in the settings can."
+                "Shoal cannot look for new versions, because this build has no release key; get them "
+                "where you got this one, or let updates.url and updates.key in the settings name a list."
             )
         async with self._changing:
             limits = await self._limits()

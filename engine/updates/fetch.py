@@ -17,7 +17,7 @@ from engine.localapi.schema import Progress
 from engine.models.child import answering, child_parser, run_child
 from engine.models.storage import FetchLimits, sha256_of_file
 from engine.models.turns import Take
-from engine.models.way_out import environment
+from engine.models.way_out import environment, through_proxy
 from engine.updates.manifest import MAX_LIST_BYTES, PackageFile
 
 _MODULE: Final = "engine.updates.fetch"
@@ -109,8 +109,9 @@ def _fetch(options: argparse.Namespace, on_progress: OnProgress, take: Take) -> 
         ) from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise UpdateUnavailable(
-            f"{options.url} cannot be reached now ({type(error).__name__}); check the connection, or "
-            "model.proxy in the settings, and try again later."
+            f"{options.url} cannot be reached now{through_proxy(options.url)} "
+            f"({type(error).__name__}); check the connection, or model.proxy in the settings, and try "
+            "again later."
         ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from installers.setup_steps.proxies import UNREACHABLE, proxy_in_use, why
 from installers.setup_steps.report import Report, SetupFailed
 
 _DOWNLOADING = re.compile(r"\s*Downloading (?:\S*/)?([\w.]+?)-\d\S* \(([\d.]+ [kMG]B)\)")
@@ -39,7 +40,7 @@ _CAUSES = (
         r"NewConnectionError|NameResolutionError|Failed to resolve|ConnectTimeout|ReadTimeout"
         r"|Connection (?:refused|reset|aborted|to \S+ timed out)|timed out|ProxyError"
         r"|Network is unreachable|IncompleteRead|ProtocolError|download incomplete",
-        "the package index cannot be reached",
+        UNREACHABLE,
         "check the internet connection (and the proxy, if there is one) and run the same command "
         "again; what was downloaded is kept",
     ),
@@ -92,7 +93,8 @@ def run_pip(
     if process.returncode:
         # What pip's own children said is in the log alone.
         details = log.read_bytes()[log_begin:].decode(errors="replace") if log.exists() else ""
-        raise SetupFailed(explain("".join(lines) + details, purpose=purpose, log=log))
+        said = "".join(lines) + details
+        raise SetupFailed(explain(said, purpose=purpose, log=log, proxy=proxy_in_use()))
 
 
 def _follow(output: Iterable[str], lines: deque[str], report: Report) -> None:
@@ -112,11 +114,12 @@ def _follow(output: Iterable[str], lines: deque[str], report: Report) -> None:
             report.progress("  unpacking")
 
 
-def explain(output: str, *, purpose: str, log: Path) -> str:
+def explain(output: str, *, purpose: str, log: Path, proxy: str = "") -> str:
     """Turn pip's output into one sentence: what happened, why, and what to do."""
-    for pattern, why, what_to_do in _CAUSES:
+    for pattern, cause, what_to_do in _CAUSES:
         if re.search(pattern, output):
-            return f"Setup could not {purpose}, because {why}; {what_to_do} (details in {log})."
+            reason = why(cause, proxy)
+            return f"Setup could not {purpose}, because {reason}; {what_to_do} (details in {log})."
     if match := re.search(r"No matching distribution found for (\S+)", output):
         return (
             f"Setup could not {purpose}, because no build of {match[1]} fits this machine "

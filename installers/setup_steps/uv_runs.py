@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from installers.setup_steps.proxies import UNREACHABLE, proxy_in_use, why
 from installers.setup_steps.report import Report, SetupFailed
 
 _DOWNLOADING = re.compile(r"\s*Downloading (\S+) \(([\d.]+\s?[KMG]iB)\)")
@@ -44,7 +45,7 @@ _CAUSES = (
     (
         r"dns error|[Cc]onnect|timed? ?out|error sending request|network|[Pp]roxy|broken pipe"
         r"|unexpected EOF|end of file|error decoding response body|HTTP status",
-        "the package index cannot be reached",
+        UNREACHABLE,
         "check the internet connection (and the proxy, if there is one) and start it again; "
         "what was downloaded is kept",
     ),
@@ -107,14 +108,16 @@ def run_uv(
             process.send_signal(signal.SIGTERM)
             raise
     if process.returncode:
-        raise SetupFailed(explain("".join(lines), purpose=purpose, log=log))
+        said, proxy = "".join(lines), proxy_in_use()
+        raise SetupFailed(explain(said, purpose=purpose, log=log, proxy=proxy))
 
 
-def explain(output: str, *, purpose: str, log: Path) -> str:
+def explain(output: str, *, purpose: str, log: Path, proxy: str = "") -> str:
     """Turn uv's output into one sentence: what happened, why, and what to do."""
-    for pattern, why, what_to_do in _CAUSES:
+    for pattern, cause, what_to_do in _CAUSES:
         if re.search(pattern, output):
-            return f"Setup could not {purpose}, because {why}; {what_to_do} (details in {log})."
+            reason = why(cause, proxy)
+            return f"Setup could not {purpose}, because {reason}; {what_to_do} (details in {log})."
     said = [line.strip() for line in output.splitlines() if line.strip()]
     reason = f"uv said “{said[-1].rstrip('.')}”" if said else "uv ended without saying why"
     return f"Setup could not {purpose}, because {reason}; look into {log} and start it again."

@@ -84,41 +84,19 @@ class FakeProxy:
 
 
 def certificate_for(*names: str, folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """(A PEM file of a certificate that nobody's system trusts, a server's context with it)."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Shoal's tests")])
-    now = datetime.now(UTC)
-    public = key.public_key()
-    usage = dict.fromkeys(
-        (
-            "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
-            "crl_sign", "encipher_only", "decipher_only",
-        ),
-        False,
-    )  # fmt: skip
+    """(A PEM file of an authority that nobody's system trusts, a server's context that it vouches for)."""
+    authority, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     alternatives = [
         x509.IPAddress(ipaddress.ip_address(one)) if one[0].isdecimal() else x509.DNSName(one)
         for one in names
     ]
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(
-            x509.KeyUsage(digital_signature=True, key_cert_sign=True, **usage), critical=True
-        )
-        .sign(key, hashes.SHA256())
+    root = _certificate("Shoal's tests", authority, authority, is_authority=True)
+    own = _certificate(
+        names[0], key, authority, x509.SubjectAlternativeName(alternatives), is_authority=False
     )
-    file = folder / "certificate.pem"
-    file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    key_file = folder / "key.pem"
+    trusted, chain, key_file = (folder / name for name in ("ca.pem", "own.pem", "key.pem"))
+    trusted.write_bytes(root.public_bytes(serialization.Encoding.PEM))
+    chain.write_bytes(own.public_bytes(serialization.Encoding.PEM))
     key_file.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -127,5 +105,48 @@ def certificate_for(*names: str, folder: Path) -> tuple[Path, ssl.SSLContext]:
         )
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file, key_file)
-    return file, context
+    context.load_cert_chain(chain, key_file)
+    return trusted, context
+
+
+def _certificate(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    authority: ec.EllipticCurvePrivateKey,
+    *extensions: x509.ExtensionType,
+    is_authority: bool,
+) -> x509.Certificate:
+    usage = dict.fromkeys(
+        (
+            "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+            "crl_sign", "encipher_only", "decipher_only",
+        ),
+        False,
+    )  # fmt: skip
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_called(name))
+        .issuer_name(_called("Shoal's tests"))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()),
+            critical=False,
+        )
+        .add_extension(
+            x509.KeyUsage(digital_signature=True, key_cert_sign=is_authority, **usage),
+            critical=True,
+        )
+    )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(authority, hashes.SHA256())
+
+
+def _called(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -8,6 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 from installers import sign
 
@@ -68,7 +69,7 @@ class _Handler(SimpleHTTPRequestHandler):
         super().__init__(*args, **fields)
 
     def do_GET(self) -> None:
-        path = Path(self.translate_path(self.path))
+        path = Path(self.translate_path(urlsplit(self.path).path))  # a proxy asks with the host
         if not path.is_file():
             self.send_error(404)
             return

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,42 @@ def test_everything_else_gets_the_cpu_build_and_a_reason(
     build = choose(driver, has_card=has_card)
     assert build.kind == "cpu"
     assert told in build.reason
+
+
+DRIVER = """
+int cuInit(unsigned f) { return 0; }
+int cuDriverGetVersion(int *v) { *v = %(version)d; return 0; }
+int cuDeviceGetCount(int *n) { *n = 1; return 0; }
+int cuDeviceGetAttribute(int *v, int what, int device) { *v = what == 75 ? 8 : 6; return 0; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("cuda", "told"),
+    [
+        (12080, "cpu: The NVIDIA driver is too old (it runs CUDA 12.8, 13.0 is needed)"),
+        (13000, "cuda: An NVIDIA card was found"),
+    ],
+)
+def test_the_driver_that_is_there_is_asked(cuda: int, told: str, tmp_path: Path) -> None:
+    if shutil.which("cc") is None or sys.platform != "linux":
+        pytest.skip("needs a compiler to make a driver")
+    (tmp_path / "driver.c").write_text(DRIVER % {"version": cuda})
+    library = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-o", library, tmp_path / "driver.c"], check=True)
+    asked = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from installers.setup_steps.torch_build import for_this_machine\n"
+            "build = for_this_machine()\nprint(f'{build.kind}: {build.reason}')",
+        ],
+        env={"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(BOOTSTRAP.parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert asked.stdout.startswith(told)
 
 
 @pytest.mark.parametrize(
