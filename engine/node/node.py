@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -47,6 +48,8 @@ from engine.probes.senses import senses
 from engine.profiler.cache import cached
 from engine.swarm.invites import Invite
 from engine.swarm.rate_caps import HouseholdLine
+
+_logger = logging.getLogger(__name__)
 
 
 class Node:
@@ -140,15 +143,26 @@ class Node:
 
     async def restart(self) -> None:
         """End to be started anew, after running requests have ended or gone elsewhere."""
-        # Not those that begin from now on, else a batch would never let us end.
-        begun = set(self._generations)
-        await self._resting.drain(
-            "Shoal is starting again.",
-            lambda: not begun.isdisjoint(self._generations),
-            self.config.stage.drain_limit_s,
-        )
+        await self._drain("Shoal is starting again.", self.config.stage.drain_limit_s)
         self.restarts = True
         self.quit()
+
+    async def finish(self, limit_s: float) -> None:
+        """End after running requests have ended or gone elsewhere, or after the limit."""
+        serving = self._life.membership.serving
+        try:
+            if self._generations or (serving is not None and serving.handler.num_sessions):
+                async with asyncio.timeout(limit_s):
+                    await self._drain("Shoal is ending.", limit_s)
+        except TimeoutError:
+            _logger.warning("Requests still ran %.0f s after the engine was asked to end.", limit_s)
+        finally:
+            self.quit()
+
+    async def _drain(self, reason: str, limit_s: float) -> None:
+        # Not those that begin from now on, else a batch would never let us end.
+        begun = set(self._generations)
+        await self._resting.drain(reason, lambda: not begun.isdisjoint(self._generations), limit_s)
 
     def tell(self) -> None:
         """Say that what the status shows has changed."""

@@ -57,6 +57,8 @@ from engine.swarm.invites import Invite
 logger = logging.getLogger(__name__)
 
 _HEALTHY_AFTER_S: Final = 3.0
+_TERMINATED_LIMIT_S: Final = 20.0
+"""What a service manager's stop leaves to running requests; `shoal-engine.service` allows more."""
 
 
 async def run(options: EngineOptions) -> int:
@@ -133,7 +135,7 @@ async def _run(options: EngineOptions, database: Database) -> bool:
         node.api_url = server.url
         _say_ready(options, server)
         begun = asyncio.create_task(_begin(options, machine, node, stages))
-        ended = asyncio.create_task(_until_ended(node, stages))
+        ended = asyncio.create_task(_until_ended(options, node, stages))
         try:
             await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
             if begun.done():
@@ -198,16 +200,27 @@ def _notices(database: Database, installation: Installation) -> tuple[str, ...]:
     return tuple(filter(None, (damaged, rolled_back, database.trouble)))
 
 
-async def _until_ended(node: Node, stages: LocalStages) -> None:
+async def _until_ended(options: EngineOptions, node: Node, stages: LocalStages) -> None:
     """Wait for a signal, a quit request, or the last lease.
+
+    Ctrl-C ends at once. SIGTERM lets running requests end or go elsewhere first, unless another program
+    has started us, which waits for our end; a second one ends at once, too.
 
     Raises:
         WorkerFailed: One of the local stages has ended, and with it the model's middle or end.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(log_stray_error)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, node.quit)
+    finishing: list[asyncio.Task[None]] = []
+
+    def finish() -> None:
+        if finishing or options.leased or options.parent_pid is not None:
+            node.quit()
+        else:
+            finishing.append(asyncio.create_task(node.finish(_TERMINATED_LIMIT_S), name="finish"))
+
+    loop.add_signal_handler(signal.SIGINT, node.quit)
+    loop.add_signal_handler(signal.SIGTERM, finish)
     ended = asyncio.create_task(node.ended.wait())
     broken = asyncio.create_task(stages.wait_broken())
     try:
@@ -218,8 +231,8 @@ async def _until_ended(node: Node, stages: LocalStages) -> None:
                 "start again."
             )
     finally:
-        ended.cancel()
-        broken.cancel()
+        for task in (ended, broken, *finishing):
+            task.cancel()
 
 
 async def _begin(options: EngineOptions, machine: Compute, node: Node, stages: LocalStages) -> None:

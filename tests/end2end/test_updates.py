@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ import engine
 from engine.localapi import versions
 from engine.localapi.client import ApiClient
 from engine.localapi.running import Home, find_running
-from tests.support.real_engine import eventually, gone
+from tests.support.real_engine import RealEngine, eventually, gone, real_engine
 from tests.support.tiny_models import save_tiny
 from tests.support.update_site import UpdateSite
 
@@ -70,8 +71,8 @@ def built(folder: Path, version: str, *, crashes: bool = False) -> bytes:
 
 
 @contextmanager
-def installation(tmp_path: Path, site: UpdateSite, tiny: Path) -> Iterator[Home]:
-    """Version 0.1.0 as its own installer leaves it, running as a service would."""
+def installation(tmp_path: Path, site: UpdateSite, swarm: RealEngine) -> Iterator[Home]:
+    """Version 0.1.0 as its own installer leaves it, running as a service would, as the swarm's second stage."""
     root, home = tmp_path / "Programs für alle", Home.under(tmp_path / "home")
     (root / "versions").mkdir(parents=True)
     (root / "start.py").write_bytes(Path(versions.__file__).read_bytes())
@@ -80,11 +81,12 @@ def installation(tmp_path: Path, site: UpdateSite, tiny: Path) -> Iterator[Home]
     subprocess.run(["sh", first, "--", "--beside", root], check=True)
     versions.adopt(root, "0.1.0")
     home.config_dir.mkdir(parents=True)
-    home.settings_file.write_text(
-        f'[model]\nsource = "{tiny}"\n[updates]\nurl = "{site.url}"\nkey = "{site.key}"\n'
-    )
+    swarm.wait_state("idle")
+    swarm.api.call("POST", "/shoal/v1/swarm/create", {"name": "reef"})
+    home.settings_file.write_text(f'[updates]\nurl = "{site.url}"\nkey = "{site.key}"\n')
+    invite = swarm.api.call("GET", "/shoal/v1/swarm")["invite"]
     service = psutil.Popen(
-        [sys.executable, root / "start.py", "engine"],
+        [sys.executable, root / "start.py", "engine", "--blocks", "2:4", "--invite", invite],
         cwd=tmp_path,  # else Python would find this source first
         env={**os.environ, "SHOAL_HOME": str(tmp_path / "home"), "NO_PROXY": "127.0.0.1"},
         stderr=subprocess.DEVNULL,
@@ -116,6 +118,27 @@ def call(home: Home, method: str, path: str, body: Any = None) -> dict[str, Any]
     return ApiClient.of(ready).call(method, f"/shoal/v1/{path}", body)
 
 
+class Stream:
+    """A long answer of another member of the swarm, read in the background."""
+
+    def __init__(self, engine: RealEngine) -> None:
+        self.text, self._engine = "", engine
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        body = {"prompt": "Hello", "max_tokens": 400, "temperature": 1.5, "seed": 1, "stream": True}
+        with self._engine.api.stream("POST", "/v1/completions", body) as events:
+            for line in events:
+                if line != "[DONE]":
+                    self.text += json.loads(line)["choices"][0]["text"]
+
+    def whole(self) -> str:
+        self._thread.join(LIMIT_S)
+        assert not self._thread.is_alive()
+        return self.text
+
+
 def test_chats_and_a_running_batch_survive_an_update_and_one_that_does_not_start(tmp_path):
     tiny = save_tiny("llama", tmp_path / "tiny")
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
@@ -123,7 +146,12 @@ def test_chats_and_a_running_batch_survive_an_update_and_one_that_does_not_start
     source.write_text("\n".join(["id,text", *rows]))
     batch = {"input_path": str(source), "output_path": str(output), "template": "Say {text}"}
     batch["parameters"] = {"max_tokens": 12, "temperature": 0}
-    with UpdateSite(tmp_path) as site, installation(tmp_path, site, tiny) as home:
+    half = ("--model", str(tiny), "--blocks", "0:2")
+    with (
+        UpdateSite(tmp_path) as site,
+        real_engine(tmp_path / "other", *half) as other,
+        installation(tmp_path, site, other) as home,
+    ):
         chat = call(home, "POST", "chats", {"title": "Herrings"})["id"]
         job = call(home, "POST", "jobs", batch)["id"]
 
@@ -140,9 +168,19 @@ def test_chats_and_a_running_batch_survive_an_update_and_one_that_does_not_start
         installed = json.loads(shoal(home, "update", "install", "--json").stdout)
         assert (installed["step"], installed["version"]) == ("ready", "0.2.0")
         assert installed["summary"] == "Swims faster."
-        restarted = shoal(home, "update", "restart")
-        assert restarted.returncode == 0, restarted.stderr
+        undisturbed = Stream(other).whole()
+        stream, engine = Stream(other), find_running(home)
+        eventually(lambda: len(stream.text), lambda length: length > 40, LIMIT_S)
+        call(home, "POST", "updates/restart")
+        status = call(home, "GET", "status")
+        assert (status["state"], status["update"]["step"]) == ("draining", "restarting")
+        assert len(stream.text) < len(undisturbed)
+        assert stream.whole() == undisturbed
+        assert find_running(home) == engine
+        eventually(lambda: find_running(home), lambda ready: ready not in (None, engine), LIMIT_S)
         assert call(home, "GET", "status")["version"] == "0.2.0"
+        other.wait(lambda status: len(status["plan"]) == 2)
+        assert Stream(other).whole() == undisturbed
         assert call(home, "GET", f"chats/{chat}")["title"] == "Herrings"
         done = working(done)
 
