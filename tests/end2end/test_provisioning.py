@@ -137,7 +137,9 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Parts:
     wheels.mkdir()
     listed = (wheel_of_pip(wheels), wheel(wheels, "hivemind", "1"))
     (folder / "engine.txt").write_text("".join(map(pin, listed)))
-    (folder / "torch.txt").write_text(pin(wheel(wheels, "torch", "2", TORCH_BYTES)))
+    torch = pin(wheel(wheels, "torch", "2", TORCH_BYTES))
+    for name in ("torch.txt", "torch-cpu.txt"):
+        (folder / name).write_text(torch)
     wheel(folder, "shoal", "1")
     return Parts(folder)
 
