@@ -127,7 +127,7 @@ class Stream:
         self._thread.start()
 
     def _read(self) -> None:
-        body = {"prompt": "Hello", "max_tokens": 400, "temperature": 1.5, "seed": 1, "stream": True}
+        body = {"prompt": "Hello", "max_tokens": 250, "temperature": 1.5, "seed": 1, "stream": True}
         with self._engine.api.stream("POST", "/v1/completions", body) as events:
             for line in events:
                 if line != "[DONE]":
