@@ -6,11 +6,48 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from engine.client.client import Client
+from engine.config import ClientConfig
 from engine.core.ids import PeerId
+from engine.core.plans import Span
+from engine.core.sampling_params import SamplingParams
 from tests.support.local_swarm import LocalStage, LocalSwarm
 
+SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
+"""Three stages in use, and one to spare."""
 SPARE = PeerId("s3")
-"""Holds all blocks, behind the three stages in use."""
+NEW_TOKENS = 24
+PROMPTS = [list(range(20, 90)), [5, 6, 7]]
+PARAMS = [
+    SamplingParams(max_new_tokens=NEW_TOKENS),
+    SamplingParams(
+        max_new_tokens=NEW_TOKENS,
+        temperature=1.0,
+        top_p=0.95,
+        seed=11,
+        repetition_penalty=1.3,
+        presence_penalty=0.4,
+        frequency_penalty=0.2,
+    ),
+]
+LONG = [token % 500 for token in range(3, 403)]
+"""A prompt that takes many passes to prefill."""
+PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
+
+
+class Counted:
+    """What stages have computed and replayed since."""
+
+    def __init__(self, swarm: LocalSwarm) -> None:
+        self._stages = list(swarm.stages)
+        self._before = [
+            (s.handler.pace.tokens, s.handler.pace.replayed_tokens) for s in self._stages
+        ]
+
+    def computed(self, index: int) -> int:
+        return self._stages[index].handler.pace.tokens - self._before[index][0]
+
+    def replayed(self, index: int) -> int:
+        return self._stages[index].handler.pace.replayed_tokens - self._before[index][1]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +16,6 @@ from engine.config import ClientConfig, StageConfig
 from engine.core.errors import EngineError, PeerDropped, PeerUnreachable
 from engine.core.generation import TokenEvent
 from engine.core.ids import PeerId
-from engine.core.plans import Span
 from engine.core.sampling_params import SamplingParams
 from engine.core.snapshot import StageState
 from engine.protocol.frames import Frame, Kind
@@ -25,26 +23,20 @@ from engine.protocol.messages import message_frame, parse
 from engine.protocol.recovery import Notice, RouteRequest
 from engine.swarm.links import Links
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import SPARE, at, lose, spared
+from tests.support.losing_stages import (
+    LONG,
+    NEW_TOKENS,
+    PARAMS,
+    PATIENT,
+    PROMPTS,
+    SPANS,
+    SPARE,
+    Counted,
+    at,
+    lose,
+    spared,
+)
 
-SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
-NEW_TOKENS = 24
-PROMPTS = [list(range(20, 90)), [5, 6, 7]]
-PARAMS = [
-    SamplingParams(max_new_tokens=NEW_TOKENS),
-    SamplingParams(
-        max_new_tokens=NEW_TOKENS,
-        temperature=1.0,
-        top_p=0.95,
-        seed=11,
-        repetition_penalty=1.3,
-        presence_penalty=0.4,
-        frequency_penalty=0.2,
-    ),
-]
-LONG = [token % 500 for token in range(3, 403)]
-"""A prompt that takes many passes to prefill."""
-PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
 IMPATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=0.5, max_attempts=2)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -81,22 +73,6 @@ async def generate(
     Its prompt is the longest: the others decode, too, or are done, however fast this machine is.
     """
     return await collect(client, prompts, params, disturb=disturb, into=into)
-
-
-class Counted:
-    """What stages have computed and replayed since."""
-
-    def __init__(self, swarm: LocalSwarm) -> None:
-        self._stages = list(swarm.stages)
-        self._before = [
-            (s.handler.pace.tokens, s.handler.pace.replayed_tokens) for s in self._stages
-        ]
-
-    def computed(self, index: int) -> int:
-        return self._stages[index].handler.pace.tokens - self._before[index][0]
-
-    def replayed(self, index: int) -> int:
-        return self._stages[index].handler.pace.replayed_tokens - self._before[index][1]
 
 
 async def newcomer(
@@ -356,69 +332,6 @@ async def test_stage_that_hangs_without_losing_its_links_is_replaced(
     finally:
         os.kill(worker, signal.SIGCONT)
     assert client.recoveries.stages_replaced == 1
-
-
-async def test_stage_without_a_record_lets_the_one_before_it_compute_again(
-    tiny: Path, undisturbed: list[list[TokenEvent]]
-) -> None:
-    forgetful = StageConfig(max_batch_tokens=32, kept_budget_bytes=0)
-    async with local_swarm(tiny, *SPANS, config=forgetful) as swarm:
-        swarm.hidden = {SPARE}
-        _, client = await newcomer(swarm, "forgetful")
-        counted = Counted(swarm)
-        assert await generate(client, at(5, lambda: lose(swarm, swarm.stages[2]))) == undisturbed
-        assert [counted.replayed(index) for index in range(4)] == [0, 0, 0, 0]
-        once = sum(map(len, PROMPTS)) + 2 * NEW_TOKENS
-        assert counted.computed(0) > once + sum(map(len, PROMPTS)) - 6
-        swarm.restore(swarm.stages[2].peer)
-        swarm.hidden = {SPARE}
-
-        # A stage that will pause hands over what runs, and does not wait for its end.
-        _, client = await newcomer(swarm, "handed-over")
-        drained: list[asyncio.Task[None]] = []
-
-        def drain() -> None:
-            swarm.hidden = set()
-            drained.append(asyncio.create_task(swarm.stages[1].handler.drain()))
-
-        left_at: list[int] = []
-
-        def disturb(tokens: int) -> None:
-            at(5, drain)(tokens)
-            if drained and drained[0].done():
-                left_at.append(tokens)
-
-        assert await generate(client, disturb) == undisturbed
-        assert left_at[0] < NEW_TOKENS
-        await drained[0]
-
-        # One that nobody can take the place of serves until all have ended.
-        swarm.hidden = {PeerId("s1")}
-        _, client = await newcomer(swarm, "stays")
-        last = swarm.stages[3].handler
-        assert await generate(
-            client, at(5, lambda: drained.append(asyncio.create_task(last.drain())))
-        ) == (undisturbed)
-        await drained[1]
-        assert client.recoveries.stages_replaced == 0
-
-
-async def test_kept_outputs_stay_within_their_budget_and_go_with_their_session(tiny: Path) -> None:
-    budget_bytes = 60_000  # of about 105,000 that the prompt's outputs take
-    config = StageConfig(max_batch_tokens=32, kept_budget_bytes=budget_bytes)
-    async with local_swarm(tiny, Span(0, 2), Span(2, 4), config=config) as swarm:
-        _, client = await newcomer(swarm, "kept")
-        kept = []
-        async with contextlib.aclosing(
-            client.generate([LONG], [SamplingParams(max_new_tokens=40)])
-        ) as events:
-            async for _ in events:
-                kept.append((await client.stats(PeerId("s0"))).kept_bytes)  # noqa: PERF401
-        assert max(kept) <= budget_bytes
-        assert max(kept) > budget_bytes // 2
-        async with asyncio.timeout(5):
-            while (await client.stats(PeerId("s0"))).kept_bytes:
-                await asyncio.sleep(0.02)
 
 
 async def test_stage_can_tell_nothing_of_peers_that_it_has_no_link_to(swarm: LocalSwarm) -> None:

@@ -37,11 +37,10 @@ from engine.speculation.worker_process import DraftOrder
 from tests.support.drafted_answers import Moody, check_same, counts, total
 from tests.support.drafting import Reciter
 from tests.support.local_swarm import CLOCK, LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import SPARE, Disturbance, spared
+from tests.support.losing_stages import SPANS, SPARE, Disturbance, spared
 from tests.support.pruning import pruner_tensors
 from tests.support.tiny_models import VOCAB_SIZE, save_tiny
 
-SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
 NEW_TOKENS = 20
 PROMPTS = [list(range(20, 90)), [5, 6, 7], [3, 1, 4, 1, 5, 9, 2, 6]]
 PARAMS = [

@@ -21,9 +21,8 @@ from engine.speculation.tree import Draft, TokenTree
 from tests.support.drafted_answers import Moody, check_same, counts
 from tests.support.drafting import Echo, Prophet, Reciter
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import SPARE, BrokenLinks, at, lose, spared
+from tests.support.losing_stages import SPANS, SPARE, BrokenLinks, at, lose, spared
 
-SPANS = (Span(0, 1), Span(1, 3), Span(3, 4), Span(0, 4))
 NEW_TOKENS = 24
 PROMPTS = [list(range(20, 90)), [5, 6, 7], [9], [3, 1, 4, 1, 5, 9, 2, 6]]
 PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
