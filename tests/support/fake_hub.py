@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
+
+from tests.support.loopback import Loopback
 
 _LARGE = (".safetensors",)
 _CHUNK_BYTES = 16384
@@ -37,7 +37,7 @@ class Repository:
         return sorted(path for path in self.directory.iterdir() if path.is_file())
 
 
-class FakeHub:
+class FakeHub(Loopback):
     """Serves repositories; use as a context manager.
 
     Attributes:
@@ -60,35 +60,19 @@ class FakeHub:
         class Handler(_Handler):
             owner = hub
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self.port = self._server.server_address[1]
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        super().__init__(server)
         self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
     def add(self, repo: str, directory: Path) -> Repository:
         return self.repositories.setdefault(repo, Repository(directory))
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     def stop(self) -> None:
         """From now on nothing answers at the address."""
         self._released.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().stop()
 
     def wait_while_stalled(self) -> None:
         self.stalled.set()

@@ -7,11 +7,8 @@ import select
 import socket
 import socketserver
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -19,8 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.support.loopback import Loopback
 
-class FakeProxy:
+
+class FakeProxy(Loopback):
     """Passes every connection on to `port` of this machine; use as a context manager.
 
     Attributes:
@@ -36,24 +35,8 @@ class FakeProxy:
             def handle(self) -> None:
                 proxy._pass_on(self.request, port)
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler))
+        self.url = f"http://127.0.0.1:{self.port}"
 
     def _pass_on(self, client: socket.socket, port: int) -> None:
         head = b""

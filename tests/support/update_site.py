@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from installers import sign
+from tests.support.loopback import Loopback
 
 
-class UpdateSite:
+class UpdateSite(Loopback):
     """Serves a folder; use as a context manager.
 
     Attributes:
@@ -28,27 +26,13 @@ class UpdateSite:
         self.cut_after: dict[str, int] = {}
         self.ranges: list[str] = []
         (folder / "site").mkdir()
-        self._server = ThreadingHTTPServer(
-            ("127.0.0.1", 0), partial(_Handler, self, directory=str(folder / "site"))
-        )
-        self.url = f"http://127.0.0.1:{self._server.server_port}/shoal.json"
+        handler = partial(_Handler, self, directory=str(folder / "site"))
+        super().__init__(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        self.url = f"http://127.0.0.1:{self.port}/shoal.json"
         self._private = folder / "private.pem"
         channel = folder / "channel.json"
         self._sign("keys", self._private, "--url", self.url, "--channel", channel)
         self.key: str = sign.json.loads(channel.read_text())["keys"][0]
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def publish(self, version: str, package: bytes, **options: str) -> Path:
         """Sign and serve a `.run` package; returns its file."""

