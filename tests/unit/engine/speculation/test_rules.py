@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ def by_probabilities(
     mode: DraftMode,
     seed: int,
     *,
+    told: Sequence[TwoBytes] = Q_SENT,
     replica: Sequence[TwoBytes] = Q_SENT,
     rest: Rest = residual,
 ) -> list[int]:
@@ -62,6 +64,7 @@ def by_probabilities(
     Args:
         mode: Of [DC].
         seed: Of the answer.
+        told: What the client says that it has drawn from.
         replica: In DISCO, what the last stage takes for the draft.
         rest: In DSSD, what the client draws by after a refusal.
     """
@@ -73,7 +76,7 @@ def by_probabilities(
         for _ in range(2):
             drafted.append(draws.token(Q_SENT[before[-1]], PREFIX + len(out) + len(drafted)))
             before.append(drafted[-1])
-        whole = np.array([Q_SENT[last] for last in before[:2]])
+        whole = np.array([told[last] for last in before[:2]])
         request = SampleRequest(
             params,
             PREFIX + len(out),
@@ -140,20 +143,21 @@ def test_shared_noise_over_trees_draws_from_the_target() -> None:
     assert chance(by_shared_noise) > SURE_ENOUGH
 
 
-def test_client_that_draws_again_from_the_whole_target_is_found_out() -> None:
-    def wrong(seed: int) -> list[int]:
-        return by_probabilities(DraftMode.DSSD, seed, rest=lambda p, q: p)
-
-    assert chance(wrong, SAMPLES // 4) < SURE_ENOUGH
+OTHER = [rounded_up(q) for q in Q[::-1]]
+"""Another draft."""
 
 
-def test_replica_of_another_draft_is_found_out() -> None:
-    other = [rounded_up(q) for q in Q[::-1]]
-
-    def wrong(seed: int) -> list[int]:
-        return by_probabilities(DraftMode.DISCO, seed, replica=other)
-
-    assert chance(wrong, SAMPLES // 4) < SURE_ENOUGH
+@pytest.mark.parametrize(
+    ("mode", "wrong"),
+    [
+        (DraftMode.DSD, {"told": OTHER}),
+        (DraftMode.DSSD, {"rest": lambda p, q: p}),
+        (DraftMode.DISCO, {"replica": OTHER}),
+    ],
+    ids=["told of another draft", "drawn again from the whole target", "replica of another draft"],
+)
+def test_rule_that_is_a_little_wrong_is_found_out(mode: DraftMode, wrong: dict[str, Any]) -> None:
+    assert chance(lambda seed: by_probabilities(mode, seed, **wrong), SAMPLES // 4) < SURE_ENOUGH
 
 
 def test_two_byte_weights_are_never_below_what_they_stand_for() -> None:
