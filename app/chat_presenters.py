@@ -229,12 +229,10 @@ def _live_line(chat: Chat, status: EngineStatus | None, tr: Tr) -> str:
     newest = chat.newest
     if chat.answering is Answering.NOT or newest is None:
         return " · ".join(where)
-    numbers = [_tokens(newest.tokens, tr)]
-    if chat.tokens_per_s > 0:
-        numbers.insert(0, _rate(chat.tokens_per_s, tr))
-    if chat.drafting is not None:
-        where.append(_drafting(chat.drafting, tr))
-    return " · ".join([*numbers, *where])
+    # A narrow window cuts the end off.
+    how = [_rate(chat.tokens_per_s, tr)] if chat.tokens_per_s > 0 else []
+    how += [] if chat.drafting is None else [_drafting(chat.drafting, tr)]
+    return " · ".join([*how, _tokens(newest.tokens, tr), *where])
 
 
 def _drafting(drafting: DraftingInfo, tr: Tr) -> str:

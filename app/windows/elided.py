@@ -23,6 +23,8 @@ class ElidedLabel(QLabel):
         box = self.contentsRect()
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, box.width())
         self.setToolTip(self.text() if shown != self.text() else "")
+        if shown == "…":  # the dots alone say nothing
+            shown = ""
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
         painter.drawText(box, self.alignment() | Qt.AlignmentFlag.AlignVCenter, shown)

@@ -91,6 +91,27 @@ def test_a_streamed_answer_is_the_same_text_in_pieces(client, model):
     assert chunks[-1].usage.prompt_tokens == whole.usage.prompt_tokens
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_usage_counts_what_was_drafted_and_what_of_it_was_right(client, model, stream):
+    monotone = {"100": 100}  # what a look-up foresees
+    wanted = {"model": model, "messages": HELLO, "max_tokens": 32, "logit_bias": monotone, **FIXED}
+    plain = client.chat.completions.create(**wanted, extra_body={"draft": "off"})
+    drafting = {"draft": "ngram", "draft_tokens": 2}
+    if stream:
+        more = {"stream": True, "stream_options": {"include_usage": True}}
+        *chunks, last = client.chat.completions.create(**wanted, **more, extra_body=drafting)
+        text, usage = "".join(c.choices[0].delta.content or "" for c in chunks), last.usage
+    else:
+        answer = client.chat.completions.create(**wanted, extra_body=drafting)
+        text, usage = answer.choices[0].message.content, answer.usage
+    assert text == plain.choices[0].message.content
+    assert usage.completion_tokens == plain.usage.completion_tokens
+    assert 0 < usage.accepted_tokens <= usage.drafted_tokens
+    assert set(usage.draft_rounds) == {"shared_noise"}
+    assert usage.drafted_tokens <= 2 * usage.draft_rounds["shared_noise"]
+    assert (plain.usage.drafted_tokens, plain.usage.accepted_tokens) == (0, 0)
+
+
 def test_max_tokens_cuts_the_answer_and_is_counted_exactly(client, model):
     answer = client.chat.completions.create(
         model=model, messages=HELLO, max_completion_tokens=3, **FIXED

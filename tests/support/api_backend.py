@@ -64,6 +64,8 @@ def tiny_tokenizer(directory: Path) -> ChatTokenizer:
 class ScriptedBackend:
     """Says `answer` to everything, one token at a time, each choice with its number in front.
 
+    With `ngram` asked for, it says of each token that one of two drafted ones came before it.
+
     The end-of-turn token follows the answer unless `max_new_tokens` cuts it first. `step_s` slows
     it down; `hang_after` makes it wait for ever after so many tokens; `fail_after` raises `error`.
     """
@@ -199,6 +201,7 @@ class ScriptedBackend:
             self.closed.set()
 
     def script(self, params: SamplingParams) -> list[TokenEvent]:
+        drafts = self.speculation is not None and self.speculation.draft == "ngram"
         prefix = f"{params.choice}: " if params.choice else ""
         ids = [*self.tokenizer.encode(prefix + self.answer), EOS_TOKEN_ID]
         ids = ids[: params.max_new_tokens]
@@ -208,6 +211,8 @@ class ScriptedBackend:
                 logprobs=None if params.logprobs is None else _logprobs(id_, params.logprobs),
                 finish=self._finish(id_, last=number == len(ids)),
                 reused_tokens=self.reused_tokens if number == 1 else 0,
+                drafted_tokens=2 if drafts else 0,
+                accepted_tokens=1 if drafts else 0,
             )
             for number, id_ in enumerate(ids, start=1)
         ]

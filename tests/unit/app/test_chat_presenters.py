@@ -120,7 +120,7 @@ def test_live_line_tells_what_drafts_and_why_nothing_does():
          "3.0 tokens a round by looking up"),
     ):  # fmt: skip
         grown = AnswerGrew(1, "So", 4, 1.0, drafting)
-        assert chat(*told(), *begun(1), grown).live_line == f"4 tokens · on this computer · {said}"
+        assert chat(*told(), *begun(1), grown).live_line == f"{said} · 4 tokens · on this computer"
 
 
 def test_live_line_names_swarm_stages_and_relays():
