@@ -7,19 +7,13 @@ of some hundred.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from engine.models.row_operations import (
-    MIN_USEFUL_SHARE,
-    PartRow,
-    WholeOperation,
-    operations,
-    where_seen,
-)
+from engine.models.row_groups import Group, near_each_other, operations
+from engine.models.row_operations import PartRow, WholeOperation, where_seen
 
 _MAX_TOKENS = 65
 """Of a row in a group: the largest draft, and the token before it."""
@@ -31,62 +25,23 @@ def whole_operations(rows: Sequence[PartRow], dtype: torch.dtype) -> list[WholeO
     for row in rows:
         has_few = row.position > 0 and 1 < row.count <= _MAX_TOKENS
         (drafts if has_few else others).append(row)
-    drafts.sort(key=lambda row: (row.part.neighbourhood, row.part.order))
-    made: list[WholeOperation] = []
-    for _, members in groupby(drafts, key=lambda row: row.part.neighbourhood):
-        near = list(members)
-        if _may_share(near):
-            made.append(DraftGroup(near, dtype))
-        else:
-            others += near
-    made += operations(others, dtype)
-    return made
+    near, alone = near_each_other(drafts)
+    return [*(DraftGroup(members, dtype) for members in near), *operations(others + alone, dtype)]
 
 
-def _may_share(rows: Sequence[PartRow]) -> bool:
-    """Whether one operation for all computes little in vain."""
-    useful = sum(row.count * row.end for row in rows)
-    places = rows[0].part.count_places([row.part for row in rows])
-    computed = places * max(row.count for row in rows) * max(row.end for row in rows)
-    return len(rows) > 1 and useful >= MIN_USEFUL_SHARE * computed
-
-
-class DraftGroup:
-    """Rows of a few tokens each, the last of them perhaps a draft's; see `WholeOperation`.
-
-    Args:
-        rows: In the order of their parts.
-        dtype: Of the queries.
-    """
+class DraftGroup(Group):
+    """Of a few tokens each, the last of them perhaps a draft's; see `WholeOperation`."""
 
     def __init__(self, rows: Sequence[PartRow], dtype: torch.dtype) -> None:
-        self._rows = rows
-        self._dtype = dtype
-        self._device = device = rows[0].part.device
-        self._parts = rows[0].part.group([row.part for row in rows])
-        self._end = max(row.end for row in rows)
+        super().__init__(rows, dtype)
         self._longest = T = max(row.count for row in rows)
-        each = [(i, row, token) for i, row in enumerate(rows) for token in range(row.count)]
-        self._order = [row.start + token for _, row, token in each]
-        self._tokens = torch.tensor(self._order, device=device)
-        self._owners = torch.tensor([i for i, _, _ in each], device=device)
-        positions = [row.position + token for _, row, token in each]
-        self._positions = torch.tensor(positions, device=device)
-        places = [self._parts.places[i] * T + token for i, _, token in each]
-        self._places = torch.tensor(places, device=device)
+        owners = [i for i, row in enumerate(rows) for _ in range(row.count)]
+        self._owners = torch.tensor(owners, device=self._device)
+        places = [
+            self._parts.places[i] * T + n for i, row in enumerate(rows) for n in range(row.count)
+        ]
+        self._places = torch.tensor(places, device=self._device)
         self._masks: dict[int | None, Tensor] = {}
-
-    def covers(self, num_tokens: int) -> bool:
-        """See `WholeOperation`."""
-        return self._order == list(range(num_tokens))
-
-    def of(self, x: Tensor) -> Tensor:
-        """See `WholeOperation`."""
-        return x[self._tokens]
-
-    def write(self, whole: Tensor, x: Tensor) -> None:
-        """See `WholeOperation`."""
-        whole.index_copy_(0, self._tokens, x)
 
     def put(self, new: Tensor, index: int) -> None:
         """See `WholeOperation`."""

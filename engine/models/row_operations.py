@@ -1,14 +1,8 @@
-"""Rows over one part of their caches, each alone or several by one operation.
-
-Rows that bring one token, which is what decoding is made of, share an operation when their caches
-lie close together and are of similar length; all others run one by one.
-"""
+"""Rows over one part of their caches, and how one of them is computed alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Protocol
 
 import torch
@@ -18,9 +12,6 @@ from torch.nn.functional import scaled_dot_product_attention
 from engine.kv.part import Part
 from engine.models.partial_attention import Partial, attend_partly
 from engine.models.tree_shape import TreeShape
-
-MIN_USEFUL_SHARE = 0.5
-"""Of the scores that a group computes, those that some row needs; below it rows run one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +98,6 @@ class RowOperation(WholeOperation, Protocol):
     ) -> Partial:
         """From [n, H, d] to [n, H, d], to be merged with what the rows see elsewhere."""
         ...
-
-
-def operations(rows: Sequence[PartRow], dtype: torch.dtype) -> list[RowOperation]:
-    """What the rows are computed by; `dtype` is that of their queries."""
-    alone = [row for row in rows if row.count > 1 or row.tree is not None]
-    made: list[RowOperation] = [SingleRow(row, dtype) for row in alone]
-    decoding = sorted(
-        (row for row in rows if row.count == 1 and row.tree is None),
-        key=lambda r: (r.part.neighbourhood, r.part.order),
-    )
-    for _, members in groupby(decoding, key=lambda r: r.part.neighbourhood):
-        near = list(members)
-        num_places = near[0].part.count_places([row.part for row in near])
-        useful = sum(row.end for row in near)
-        computed = num_places * max(row.end for row in near)
-        if len(near) > 1 and useful >= MIN_USEFUL_SHARE * computed:
-            made.append(DecodeGroup(near, dtype))
-        else:
-            made += [SingleRow(row, dtype) for row in near]
-    return made
 
 
 class SingleRow:
@@ -230,95 +201,12 @@ class SingleRow:
             positions = torch.arange(row.position, row.position + row.count)
             first = torch.zeros_like(positions) if window is None else positions - window + 1
             end = (positions + 1).clamp_max(row.part.num_tokens)
-            mask = _visible(first - offset, end - offset, row.end - offset, self._dtype)
+            mask = visible(first - offset, end - offset, row.end - offset, self._dtype)
             self._masks[window] = mask.to(row.part.device)
         return self._masks[window]
 
 
-class DecodeGroup:
-    """Rows of one token each, whose parts can be used together; see `RowOperation`.
-
-    Args:
-        rows: In the order of their parts.
-        dtype: Of the queries.
-    """
-
-    def __init__(self, rows: Sequence[PartRow], dtype: torch.dtype) -> None:
-        self._rows = rows
-        self._dtype = dtype
-        self._device = rows[0].part.device
-        self._tokens = torch.tensor([row.start for row in rows], device=self._device)
-        self._parts = rows[0].part.group([row.part for row in rows])
-        self._positions = torch.tensor([row.position for row in rows], device=self._device)
-        self._end = max(row.end for row in rows)
-        self._masks: dict[int | None, Tensor | None] = {}
-
-    def covers(self, num_tokens: int) -> bool:
-        """See `RowOperation`."""
-        return [row.start for row in self._rows] == list(range(num_tokens))
-
-    def of(self, x: Tensor) -> Tensor:
-        """See `RowOperation`."""
-        return x[self._tokens]
-
-    def write(self, whole: Tensor, x: Tensor) -> None:
-        """See `RowOperation`."""
-        whole.index_copy_(0, self._tokens, x)
-
-    def put(self, new: Tensor, index: int) -> None:
-        """See `RowOperation`."""
-        self._parts.put(index, self._positions, new)
-
-    def attend(self, query: Tensor, index: int, window: int | None, scaling: float) -> Tensor:
-        """See `RowOperation`."""
-        n, H, d = query.shape
-        keys, values = self._parts.held(index, self._end).chunk(2, dim=1)
-        out = scaled_dot_product_attention(
-            self._spread(query, keys), keys, values, self._mask(window), scale=scaling
-        )
-        return self._parts.collect(out).reshape(n, H * d)
-
-    def attend_partly(
-        self, query: Tensor, index: int, window: int | None, scaling: float
-    ) -> Partial:
-        """See `RowOperation`."""
-        n, H, d = query.shape
-        keys, values = self._parts.held(index, self._end).chunk(2, dim=1)
-        out, lse = attend_partly(
-            self._spread(query, keys), keys, values, mask=self._mask(window), scaling=scaling
-        )
-        return Partial(
-            self._parts.collect(out).reshape(n, H, d), self._parts.collect(lse).reshape(n, H)
-        )
-
-    def _spread(self, query: Tensor, keys: Tensor) -> Tensor:
-        n, H, d = query.shape
-        K = keys.shape[1]
-        # Heads of a group read the same keys: as so many queries of one head, in one go.
-        return self._parts.spread(query.reshape(n, K, H // K, d))
-
-    def _mask(self, window: int | None) -> Tensor | None:
-        """What to add to the scores, [places, 1, 1, S]."""
-        if window not in self._masks:
-            self._masks[window] = self._make_mask(window)
-        return self._masks[window]
-
-    def _make_mask(self, window: int | None) -> Tensor | None:
-        is_cut = window is not None and any(row.position >= window for row in self._rows)
-        if not is_cut and all(row.end == self._end for row in self._rows):
-            return None
-        # A place between ours, whose result nobody reads, may look at anything but nothing.
-        first = torch.zeros(self._parts.num_places, dtype=torch.int64)
-        end = torch.full((self._parts.num_places,), self._end)
-        places = torch.tensor(self._parts.places)
-        if window is not None:
-            first[places] = torch.tensor([row.position - window + 1 for row in self._rows])
-        end[places] = torch.tensor([row.end for row in self._rows])
-        mask = _visible(first, end, self._end, self._dtype)
-        return mask[:, None, None].to(self._device)
-
-
-def _visible(first: Tensor, end: Tensor, num_tokens: int, dtype: torch.dtype) -> Tensor:
+def visible(first: Tensor, end: Tensor, num_tokens: int, dtype: torch.dtype) -> Tensor:
     """0 where a token may look, [first, end) for each of n, and -inf elsewhere: [n, num_tokens]."""
     old = torch.arange(num_tokens)[None]
     return where_seen((old >= first[:, None]) & (old < end[:, None]), dtype)

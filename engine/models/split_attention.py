@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from engine.models.partial_attention import Partial, merge
-from engine.models.row_operations import PartRow, operations
+from engine.models.row_groups import operations
+from engine.models.row_operations import PartRow
 
 
 class SplitAttention:
