@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel
@@ -12,10 +11,9 @@ from engine.bench.measured import Measured
 from engine.bench.ready_model import ready_model
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
-from engine.bench.speculation_prompts import PROMPT_KINDS, speculation_prompts
+from engine.bench.speculation_prompts import PROMPT_KINDS
 from engine.bench.speculation_rows import way_name
 from engine.core.generation import MAX_DRAFT_TOKENS, Speculation
-from engine.models.tokenizer import ChatTokenizer
 
 _TEMPERATURES = (0.0, 1.0)
 """Greedy, and drawn with a seed."""
@@ -62,12 +60,9 @@ async def measure(
     """
     bench.check()
     model = await ready_model(bench, say)
-    tokenizer = await asyncio.to_thread(ChatTokenizer.load, model.files.directory)
-    kinds = [
-        speculation_prompts(tokenizer.encode_chat, kind, num_prompts, bench.seed)
-        for kind in PROMPT_KINDS
-    ]
-    prompts = [prompt for some in zip(*kinds, strict=True) for prompt in some][:num_prompts]
+    kinds = await model.prompts_to_draft(PROMPT_KINDS, num_prompts, bench.seed)
+    mixed = [prompt for some in zip(*kinds.values(), strict=True) for prompt in some]
+    prompts = mixed[:num_prompts]
     most = max(map(len, prompts)) + bench.new_tokens + MAX_DRAFT_TOKENS
     rows = []
     async with started(bench, model, num_prompts * most) as bed:

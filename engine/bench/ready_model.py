@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from engine.bench import thin_model
 from engine.bench.placed import check_model
 from engine.bench.prompts import distinct_ids, make_prompts
 from engine.bench.request import SwarmBench
+from engine.bench.speculation_prompts import PromptKind, speculation_prompts
 from engine.core.errors import ConfigError
 from engine.core.model_spec import ModelSpec
 from engine.core.plans import Span
@@ -48,6 +49,15 @@ class ReadyModel:
     def kv_bytes(self, tokens: int, span: Span) -> int:
         """KV caches of so many tokens in the blocks of `span`."""
         return tokens * self.files.spec.kv_bytes_per_token(len(span), self.element_bytes)
+
+    async def prompts_to_draft(
+        self, kinds: Iterable[PromptKind], number: int, seed: int
+    ) -> dict[PromptKind, list[list[int]]]:
+        """See `speculation_prompts`: so many of each kind."""
+        tokenizer = await asyncio.to_thread(ChatTokenizer.load, self.files.directory)
+        return {
+            kind: speculation_prompts(tokenizer.encode_chat, kind, number, seed) for kind in kinds
+        }
 
 
 async def ready_model(bench: SwarmBench, say: Callable[[str], None]) -> ReadyModel:

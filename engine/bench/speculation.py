@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +12,9 @@ from engine.bench.measured import Measured
 from engine.bench.ready_model import ready_model
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
-from engine.bench.speculation_prompts import PromptKind, speculation_prompts
+from engine.bench.speculation_prompts import PromptKind
 from engine.bench.speculation_rows import Row, Setting, row_of
 from engine.core.generation import MAX_DRAFT_TOKENS, PrefixUse, Speculation
-from engine.models.tokenizer import ChatTokenizer
 
 PLAIN = Speculation("off")
 _WARM_UP_TOKENS, _WARM_UP_S = 24, 1.0
@@ -62,14 +60,10 @@ async def measure(bench: SwarmBench, works: Sequence[Work]) -> SpeculationReport
     """
     bench.check()
     model = await ready_model(bench, say)
-    tokenizer = await asyncio.to_thread(ChatTokenizer.load, model.files.directory)
     most = max(bench.batch_sizes)
     # Few sequences get other prompts in every pair; many are various enough together.
     number = max(most, min(bench.batch_sizes) * bench.repeat)
-    prompts = {
-        work.kind: speculation_prompts(tokenizer.encode_chat, work.kind, number, bench.seed)
-        for work in works
-    }
+    prompts = await model.prompts_to_draft((work.kind for work in works), number, bench.seed)
     longest = max(len(prompt) for some in prompts.values() for prompt in some)
     room = most * (longest + bench.new_tokens + MAX_DRAFT_TOKENS)
     async with started(bench, model, round(_KEPT * room)) as bed:
