@@ -13,7 +13,7 @@ from engine.bench.ready_model import ready_model
 from engine.bench.request import SwarmBench
 from engine.bench.specs import Question
 from engine.bench.speculation_prompts import PromptKind
-from engine.bench.speculation_rows import Row, Setting, row_of
+from engine.bench.speculation_rows import CompactionTime, Row, Setting, row_of
 from engine.core.generation import MAX_DRAFT_TOKENS, PrefixUse, Speculation
 
 PLAIN = Speculation("off")
@@ -169,5 +169,12 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             + f"{row.plain_step_ms:>6.0f} ms"
             + (f"  {row.pruned_share:.0%} pruned" if row.pruned_share else "")
             + ("" if row.prunes else "  nothing may be pruned")
+            + _compaction(row.compaction_ms)
             + ("  the token ids differ" if row.ids_equal is False else "")
         )
+
+
+def _compaction(times: CompactionTime) -> str:
+    if not times.before + times.after:
+        return ""
+    return f"  compaction {times.after:.2f} ms behind answers, {times.before:.2f} ms before them"

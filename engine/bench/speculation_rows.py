@@ -37,6 +37,15 @@ class RoundTime(BaseModel):
     """What nothing else explains: the lines' daemons, the client, waiting for other rows."""
 
 
+class CompactionTime(BaseModel):
+    """What bringing together the kept tokens of trees takes, in ms of a pass through all stages."""
+
+    before: float
+    """In passes that could not do without it: a part of the stages' time."""
+    after: float
+    """When the answer had been sent: nobody has waited for it."""
+
+
 class Row(BaseModel):
     """One way to draft for one kind of prompts, beside plain decoding of the same prompts."""
 
@@ -75,6 +84,7 @@ class Row(BaseModel):
     round_times_ms: RoundTime
     compute_ms: float
     """Of a pass, through all stages; a part of the stages' time."""
+    compaction_ms: CompactionTime
     plain_step_ms: float
     plain_compute_ms: float
     replica_ms: float = 0.0
@@ -141,7 +151,7 @@ def row_of(
     known = [
         draft_ms,
         1e3 * _client_line_s(setting, batch_size * up) if is_led else 0.0,
-        ms * statistics.median(map(_stages_s, drafted)),
+        ms * statistics.median(_pass_s(one, "local_s") for one in drafted),
         1e3 * statistics.median(_between_s(setting, measured) for measured in drafted),
         1e3 * _client_line_s(setting, batch_size * down) if is_led else 0.0,
     ]
@@ -170,9 +180,13 @@ def row_of(
         down_bytes_per_round=down - framing,
         round_ms=round_ms,
         round_times_ms=RoundTime(**times, other=max(0.0, round_ms - sum(known))),
-        compute_ms=ms * statistics.median(map(_compute_s, drafted)),
+        compute_ms=ms * statistics.median(_pass_s(one, "compute_s") for one in drafted),
+        compaction_ms=CompactionTime(
+            before=ms * statistics.median(_pass_s(one, "compaction_before_s") for one in drafted),
+            after=ms * statistics.median(_pass_s(one, "compaction_after_s") for one in drafted),
+        ),
         plain_step_ms=ms * sum(map(decode_s, plain)) * batch_size / steps,
-        plain_compute_ms=ms * statistics.median(map(_compute_s, plain)),
+        plain_compute_ms=ms * statistics.median(_pass_s(one, "compute_s") for one in plain),
         replica_ms=ms * _replica_s(drafted),
         ids_equal=(
             all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True))
@@ -226,18 +240,11 @@ def _counters(measured: Measured) -> tuple[Counters, Counters]:
     return measured.before, measured.after
 
 
-def _compute_s(measured: Measured) -> float:
+def _pass_s(measured: Measured, counter: str) -> float:
+    """What a pass adds to a counter of seconds, all stages together."""
     before, after = _counters(measured)
     return sum(
-        (new.compute_s - old.compute_s) / max(1, new.forwards - old.forwards)
-        for old, new in zip(before.stages, after.stages, strict=True)
-    )
-
-
-def _stages_s(measured: Measured) -> float:
-    before, after = _counters(measured)
-    return sum(
-        (new.local_s - old.local_s) / max(1, new.forwards - old.forwards)
+        float(getattr(new, counter) - getattr(old, counter)) / max(1, new.forwards - old.forwards)
         for old, new in zip(before.stages, after.stages, strict=True)
     )
 

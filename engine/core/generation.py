@@ -135,6 +135,26 @@ class ReplicaUse:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionUse:
+    """How many sequences had their kept tokens brought together, and what that took."""
+
+    before: int = 0
+    """For a pass that could not do without: it has waited for that."""
+    before_s: float = 0.0
+    after: int = 0
+    """When the pass behind the tree had been answered, and nobody waited."""
+    after_s: float = 0.0
+
+    def __add__(self, other: CompactionUse) -> CompactionUse:
+        return CompactionUse(
+            self.before + other.before,
+            self.before_s + other.before_s,
+            self.after + other.after,
+            self.after_s + other.after_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Sampled:
     """The last stage's answer for one session: its next token, after what it accepts of a draft."""
 

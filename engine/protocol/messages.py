@@ -235,6 +235,12 @@ class StatsReply(Message):
     replica_max_difference: float = 0.0
     """Between the probabilities that a client and the replica gave a refused token."""
     replica_s: float = 0.0
+    compactions_before: int = 0
+    """Trees of which the kept tokens had to be brought together for the pass behind them …"""
+    compaction_before_s: float = 0.0
+    compactions_after: int = 0
+    """… and of which they were when that had been answered."""
+    compaction_after_s: float = 0.0
     links: dict[_PeerText, LinkFacts] = Field(default_factory=dict, max_length=MAX_STATS_LINKS)
     """How hidden states travel, per receiving peer."""
 

@@ -320,6 +320,10 @@ class StageHandler:
             replica_disagreements=self.pace.replica.disagreements,
             replica_max_difference=self.pace.replica.max_difference,
             replica_s=self.pace.replica.seconds,
+            compactions_before=self.pace.compaction.before,
+            compaction_before_s=self.pace.compaction.before_s,
+            compactions_after=self.pace.compaction.after,
+            compaction_after_s=self.pace.compaction.after_s,
             kept_bytes=sum(serving.kept.num_bytes for serving in self._servings),
             replayed_tokens=self.pace.replayed_tokens,
             sent_bytes={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.core.generation import ReplicaUse
+from engine.core.generation import CompactionUse, ReplicaUse
 from engine.server.scheduler import Work
 
 _FORGET = 0.98
@@ -85,6 +85,7 @@ class Pace:
     wait_s: float = 0.0
     local_s: float = 0.0
     replica: ReplicaUse = field(default_factory=ReplicaUse)
+    compaction: CompactionUse = field(default_factory=CompactionUse)
 
     def record(
         self,

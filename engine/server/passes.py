@@ -295,6 +295,7 @@ class Passes:
         self._pruning.judged(batch, result.judged_s)
         self._emit(batch, result)
         self._pace.replica += result.replica
+        self._pace.compaction += result.compaction
         now_s = self._clock.monotonic_s()
         arrived_s = min(work.arrived_s for work in batch)
         self._note_prefill(batch, now_s, result.compute_s)

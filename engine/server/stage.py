@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.config import StageEmulation
 from engine.core.errors import CacheFull, LocalProtocolError, RemoteProtocolError, RequestError
-from engine.core.generation import ReplicaUse, Sampled
+from engine.core.generation import CompactionUse, ReplicaUse, Sampled
 from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype, KvRoom
 from engine.core.model_spec import ModelSpec
@@ -31,6 +31,7 @@ from engine.models.heads import Ends
 from engine.protocol.rows import Row, RowFlags, is_chain
 from engine.sampling.sample import sample
 from engine.server.cached_sequence import CachedSequence
+from engine.server.compaction import Compaction
 from engine.server.drafts import PendingDraft
 from engine.server.emulation import EmulatedBlocks, EmulatedEnds
 from engine.server.judging import judging_for
@@ -128,14 +129,17 @@ class Stage:
             arena=None if device.type == "cpu" else (len(span), kv_budget_bytes // token_bytes),
         )
         self._sessions: dict[SessionId, CachedSequence] = {}
-        self._untidy: list[CachedSequence] = []
-        """Those that have scattered tokens, perhaps."""
+        self._compaction = Compaction()
         self._replica = None if replica is None else Replica(replica, directory, spec)
 
     @property
     def kv_bytes(self) -> KvRoom:
         """Memory that the open sessions' KV caches take, in bytes."""
         return self._pool.num_bytes
+
+    def take_compaction_use(self) -> CompactionUse:
+        """What was done to bring together what is kept of trees since the last time."""
+        return self._compaction.take_use()
 
     def take_replica_use(self) -> ReplicaUse:
         """What was done with the draft's replica since the last time."""
@@ -238,9 +242,7 @@ class Stage:
 
     def tidy(self) -> None:
         """Do what the last pass need not wait for; the next one does it first if nobody has."""
-        for session in self._untidy:
-            session.gather()
-        self._untidy.clear()
+        self._compaction.catch_up()
 
     def check(self, row: Row) -> None:
         """Say whether `forward` would take this row, so that one bad row need not fail others.
@@ -336,11 +338,11 @@ class Stage:
         packed = PackedRow(cache, start, row.count, row.position, row.parents, gap)
         if gap is None:
             return packed
-        self._untidy.append(session)
         fits = packed.place + row.count <= cache.capacity_tokens
         if self._may_wait and fits and cache.far is None and not is_chain(row.parents):
+            self._compaction.put_off(session)
             return packed
-        session.gather()
+        self._compaction.gather(session)
         return replace(packed, gap=None)
 
     def _checked(

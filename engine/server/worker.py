@@ -241,6 +241,8 @@ class Worker:
             for sampled in output.sampled
         ]
         answer["replica"] = dataclasses.astuple(replica)
+        compaction = self._loaded().take_compaction_use()  # behind the last answer, or in this pass
+        answer["compaction"] = dataclasses.astuple(compaction)
         answer["compute_s"] = time.perf_counter() - started_s
         answer["cpu_s"] = time.process_time() - started_cpu_s  # of all threads
         self._socket.send(answer)

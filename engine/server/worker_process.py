@@ -22,7 +22,7 @@ import psutil
 
 from engine.config import StageEmulation
 from engine.core.errors import EngineError, WorkerFailed, error_class
-from engine.core.generation import FinishReason, ReplicaUse, Sampled, TokenLogprobs
+from engine.core.generation import CompactionUse, FinishReason, ReplicaUse, Sampled, TokenLogprobs
 from engine.core.ids import SessionId
 from engine.core.kv_room import KvDtype
 from engine.core.model_spec import ModelSpec
@@ -81,6 +81,8 @@ class ForwardResult:
     cpu_s: float
     """Processor time of all the worker's threads."""
     replica: ReplicaUse
+    compaction: CompactionUse
+    """In this pass, and since the answer to the last one."""
     kept: tuple[tuple[bool, ...], ...] = ()
     """Of each row's draft what may be sent on, see `Row.kept`; empty when nothing was judged."""
     judged_s: float = 0.0
@@ -312,6 +314,7 @@ class WorkerProcess:
             answer["compute_s"],
             answer["cpu_s"],
             ReplicaUse(*answer["replica"]),
+            CompactionUse(*answer["compaction"]),
             tuple(map(tuple, answer["kept"])),
             answer["judged_s"],
         )

@@ -8,6 +8,7 @@ import pytest
 
 from engine.bench.measured import Counters, Measured
 from engine.bench.quantities import LinkShaping
+from engine.bench.speculation import lines
 from engine.bench.speculation_prompts import PROMPT_KINDS, speculation_prompts
 from engine.bench.speculation_rows import Row, Setting, median_interval, row_of
 from engine.bench.speculation_tables import crossings
@@ -32,6 +33,7 @@ def counters(rounds: int, down: int, compute_s: float) -> Counters:
         encode_s=0.0,
         wait_s=0.0,
         local_s=1.1 * compute_s,
+        compaction_after_s=0.002 * rounds,
         sent_bytes={"me": rounds * (FRAMING + down)},
     )
     return Counters(stages=(stage,), client_sent_bytes={})
@@ -80,6 +82,8 @@ def test_row_says_how_much_faster_and_what_a_round_costs() -> None:
     assert (row.up_bytes_per_round, row.down_bytes_per_round) == (10.0, 2.0)
     assert row.round_ms == pytest.approx(1e3 * (5 + 4 + 2) / 15)
     assert row.compute_ms == pytest.approx(100)
+    assert (row.compaction_ms.before, row.compaction_ms.after) == (0, pytest.approx(2))
+    assert "compaction 2.00 ms behind answers, 0.00 ms before them" in list(lines([row]))[1]
     assert row.plain_step_ms == pytest.approx(1000)
     assert row.ids_equal
 

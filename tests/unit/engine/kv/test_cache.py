@@ -9,7 +9,8 @@ import torch
 
 from engine.core.errors import CacheFull
 from engine.core.kv_room import PAGE_TOKENS, KvDtype
-from engine.kv.cache import KvPool, SequenceCache
+from engine.kv.cache import KvPool
+from tests.support.caches import held
 
 CPU = torch.device("cpu")
 
@@ -19,17 +20,6 @@ def pool(num_kv_heads: int = 2, head_dim: int = 4, dtype: torch.dtype = torch.fl
 
 
 ARENA = (3, 20 * PAGE_TOKENS)
-
-
-def held(cache: SequenceCache, block: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Keys and values of the first positions, each [K, end, d]."""
-    parts = [
-        part.held(block, 0, min(end - part.first, part.num_tokens))
-        for part in cache.parts
-        if part.first < end
-    ]
-    keys, values = torch.cat(parts, dim=1).chunk(2)
-    return keys, values
 
 
 def tokens(count: int, value: float = 1.0) -> torch.Tensor:
