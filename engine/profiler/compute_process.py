@@ -266,7 +266,3 @@ def _answer(orders: TextIO, lines: TextIO) -> None:
     for line in orders:
         lines.write(line)
         lines.flush()
-
-
-if __name__ == "__main__":
-    main()

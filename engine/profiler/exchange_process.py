@@ -158,7 +158,3 @@ def main() -> None:
     with contextlib.suppress(BrokenPipeError):  # who asked has gone
         lines.write(samples.model_dump_json() + "\n")
         lines.flush()
-
-
-if __name__ == "__main__":
-    main()

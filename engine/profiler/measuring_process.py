@@ -66,7 +66,7 @@ async def measuring_process(module: str) -> AsyncIterator[MeasuringProcess]:
         WorkerFailed: In the block, it ended, hung or talked nonsense.
     """
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, str(os.getpid())),
+        *(sys.executable, "-m", "engine.core.child_program", module, str(os.getpid())),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

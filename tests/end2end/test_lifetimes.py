@@ -29,7 +29,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def running(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
-    """One engine for all tests that leave it as they found it."""
+    """One engine for all tests that leave it as they found it; the last one ends it."""
     with real_engine(tmp_path_factory.mktemp("running"), "--model", tiny) as engine:
         yield engine
 
@@ -40,6 +40,15 @@ def engine(running: RealEngine) -> RealEngine:
     running.api.call("POST", "/shoal/v1/resume")
     running.wait(lambda status: status["state"] == "idle" and status["sessions"] == 0)
     return running
+
+
+@pytest.fixture(scope="module")
+def spread(tiny: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
+    """One engine in two local stages; the last test with it ends it."""
+    words = ("--model", tiny, "--stages", "2")
+    with real_engine(tmp_path_factory.mktemp("spread"), *words) as engine:
+        engine.wait(lambda status: len(status["plan"]) == 2)
+        yield engine
 
 
 SURVIVAL_S = 5.0
@@ -64,31 +73,26 @@ def test_killed_engine_leaves_no_process_behind(tiny: str, tmp_path: Path) -> No
         assert gone(family, SURVIVAL_S) == []
 
 
-def test_nothing_is_left_of_an_engine_that_has_quit(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny) as engine:
-        engine.wait_state("idle")
-        assert engine.token not in engine.home.running_file.read_text("utf-8")
-        family = engine.family()
-        ports = {port for _, port in sockets(engine)}
-        files = [Path(c.laddr) for p in family for c in p.net_connections("unix") if c.laddr]
-        assert ports
-        assert any("p2pd" in file.name for file in files)
-        engine.api.call("POST", "/shoal/v1/quit")
-        assert gone(family, SURVIVAL_S) == []
-        listening = {c.laddr.port for c in psutil.net_connections("tcp") if c.status == "LISTEN"}
-        assert not ports & listening
-        assert [file for file in files if file.exists()] == []
-        assert not engine.home.running_file.exists()
+def test_killed_daemon_is_started_again_and_serves(spread: RealEngine) -> None:
+    text = spread.complete("Hello")
+    (daemon,) = [p for p in psutil.Process(spread.process.pid).children() if "p2pd" in p.name()]
+    kill(daemon.pid)
+
+    def answer() -> object:
+        try:
+            return spread.complete("Hello")["choices"]
+        except ApiFailed as error:
+            return str(error)
+
+    eventually(answer, lambda got: got == text["choices"], 60)
 
 
-def test_engine_whose_local_stage_was_killed_says_so_and_ends(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny, "--stages", "2") as engine:
-        engine.wait(lambda status: len(status["plan"]) == 2)
-        family = engine.family()
-        (stage,) = [p for p in family[0].children() if "--parent-pid" in p.cmdline()]
-        kill(stage.pid)
-        assert gone(family, 30) == []
-        assert "One of the local stages has ended" in engine.process.failure()
+def test_engine_whose_local_stage_was_killed_says_so_and_ends(spread: RealEngine) -> None:
+    family = spread.family()
+    (stage,) = [p for p in family[0].children() if "--parent-pid" in p.cmdline()]
+    kill(stage.pid)
+    assert gone(family, 30) == []
+    assert "One of the local stages has ended" in spread.process.failure()
 
 
 def test_engine_ends_when_the_last_lease_is_gone(tiny: str, tmp_path: Path) -> None:
@@ -136,22 +140,6 @@ def test_answer_goes_on_when_the_only_worker_is_killed(engine: RealEngine) -> No
     undisturbed = answer(disturb=False)
     assert answer(disturb=True) == undisturbed
     assert not psutil.pid_exists(worker_pid)
-
-
-def test_killed_daemon_is_started_again_and_serves(tiny: str, tmp_path: Path) -> None:
-    with real_engine(tmp_path, "--model", tiny, "--stages", "2") as engine:
-        engine.wait(lambda status: len(status["plan"]) == 2)
-        text = engine.complete("Hello")
-        (daemon,) = [p for p in psutil.Process(engine.process.pid).children() if "p2pd" in p.name()]
-        kill(daemon.pid)
-
-        def answer() -> object:
-            try:
-                return engine.complete("Hello")["choices"]
-            except ApiFailed as error:
-                return str(error)
-
-        eventually(answer, lambda got: got == text["choices"], 60)
 
 
 def pause(engine: RealEngine, **fields: object) -> dict[str, object]:
@@ -249,3 +237,19 @@ def test_client_that_hangs_up_frees_its_session_at_once(engine: RealEngine) -> N
         assert engine.status()["sessions"] == 1
         events.hang_up()
     engine.wait(lambda status: status["sessions"] == 0, timeout_s=15)
+
+
+def test_nothing_is_left_of_an_engine_that_has_quit(engine: RealEngine) -> None:
+    engine.wait_state("idle")
+    assert engine.token not in engine.home.running_file.read_text("utf-8")
+    family = engine.family()
+    ports = {port for _, port in sockets(engine)}
+    files = [Path(c.laddr) for p in family for c in p.net_connections("unix") if c.laddr]
+    assert ports
+    assert any("p2pd" in file.name for file in files)
+    engine.api.call("POST", "/shoal/v1/quit")
+    assert gone(family, SURVIVAL_S) == []
+    listening = {c.laddr.port for c in psutil.net_connections("tcp") if c.status == "LISTEN"}
+    assert not ports & listening
+    assert [file for file in files if file.exists()] == []
+    assert not engine.home.running_file.exists()
