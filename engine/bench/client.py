@@ -1,8 +1,7 @@
 """The measured client: joins the swarm without holding blocks, and does what it is told.
 
-`python -m engine.bench.client SPEC.json`: the spec says which swarm, then each JSON line on
-standard input is an order (`engine.bench.specs`), answered by `result` or, with a sentence,
-`failed`.
+Its argument is a file that says which swarm; then each JSON line on standard input is an order
+(`engine.bench.specs`), answered by `result` or, with a sentence, `failed`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +117,11 @@ async def _await_route(serving: Serving, num_stages: int) -> None:
             await serving.directory.refresh()
 
 
-def main(words: Sequence[str]) -> int:
+def main() -> int:
     """See the module. Returns the exit code."""
     lines = Lines()
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    spec = ClientSpec.model_validate_json(Path(words[0]).read_text(encoding="utf-8"))
+    spec = ClientSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
         asyncio.run(run(spec, lines))
     except TimeoutError:
@@ -132,7 +131,3 @@ def main(words: Sequence[str]) -> int:
         lines.say("error", str(error))
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,14 +1,13 @@
 """What a swarm is compared with: plain `transformers` on this machine, in a process of its own.
 
-`python -m engine.bench.local_reference SPEC.json`; the ordinary `generate` with its KV cache and
-default attention, greedy and without a stop token. Only a streamer notes when each token is there.
+Its argument is a file that says which model; the ordinary `generate` with its KV cache and default
+attention, greedy and without a stop token. Only a streamer notes when each token is there.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +69,11 @@ def generate(model: Any, question: Question) -> Measured:
     )
 
 
-def main(words: Sequence[str]) -> int:
+def main() -> int:
     """See the module. Returns the exit code."""
     lines = Lines()
-    model = load(LocalSpec.model_validate_json(Path(words[0]).read_text(encoding="utf-8")))
+    model = load(LocalSpec.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8")))
     lines.say("ready", True)
     while (line := lines.read()) is not None:
         lines.say("result", generate(model, Question.model_validate(line)).model_dump())
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -7,6 +7,7 @@ import asyncio
 
 from engine.bench import quantities
 from engine.bench.arguments import add_engines, add_network, print_report, swarm_bench
+from engine.core.loading import loading
 
 
 def add_prefix(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,8 @@ def add_prefix(parser: argparse.ArgumentParser) -> None:
 
 
 def _prefix(args: argparse.Namespace) -> int:
-    from engine.bench import prefix
+    with loading():
+        from engine.bench import prefix
 
     work = prefix.Work(
         chat_tokens=args.chat_tokens,

@@ -164,7 +164,7 @@ async def _start_local(children: Children, model: ReadyModel, threads: int) -> C
         threads=threads,
     )
     program = Program(
-        ["engine.bench.local_reference", "{home}/spec.json"],
+        ["engine.core.child_program", "engine.bench.local_reference", "{home}/spec.json"],
         {"spec.json": spec.model_dump_json().encode()},
         # As in our worker: with threads that spin, every other process on the cores would make the
         # reference several times slower, which flatters us.

@@ -11,6 +11,7 @@ from typing import Any
 from engine.bench import quantities
 from engine.bench.arguments import DTYPES, add_network, swarm_bench
 from engine.bench.placements.rivals import PLAN, RIVALS
+from engine.core.loading import loading
 
 
 def add_swarm(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +164,8 @@ def _add_modes(parser: argparse.ArgumentParser) -> None:
 
 
 def _swarm(args: argparse.Namespace) -> int:
-    from engine.bench import swarm, table
+    with loading():
+        from engine.bench import swarm, table
     from engine.localapi.running import Home
     from engine.profiler.nodes_file import read_nodes_file
 

@@ -176,7 +176,12 @@ class RunningSwarm:
             "spec.json": spec.model_dump_json().encode(),
             "data/identity.key": self._client_key,
         }
-        return Program(["engine.bench.client", "{home}/spec.json"], files, self._environment, True)
+        return Program(
+            ["engine.core.child_program", "engine.bench.client", "{home}/spec.json"],
+            files,
+            self._environment,
+            talks=True,
+        )
 
     def _role(self, number: int, span: Span | None) -> Role:
         return Role(
