@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
+from collections.abc import Generator
 
 import pytest
 
+from engine.core.loading import loading
 from engine.localapi.running import Home
 
 # A shell that starts us in the background lets us ignore Ctrl-C, and what tests start would do so too.
@@ -15,15 +16,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Threads that wait for one another on cores that several tests share take six times as long, here
 # and in the engines that tests start.
 os.environ["OMP_NUM_THREADS"] = "1"
-# Looking for garbage in libraries and tests while they are loaded takes half of that time.
-gc.disable()
 os.environ["SHOAL_MODELS"] = str(Home.from_environment().models_dir)
 
 
-def pytest_collection_finish() -> None:
-    """All is loaded, and stays."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Looking for garbage among libraries and tests would take as long as loading them."""
+    with loading():
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
