@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from engine.client.client import Client
 from engine.core.sampling_params import SamplingParams
+from engine.localapi.running import Home
 from tests.support.real_engine import RealEngine, eventually, real_engine, swarm_client
 from tests.support.tiny_models import save_tiny
 
@@ -82,6 +84,12 @@ async def test_volunteers_form_two_pipelines_and_take_over_what_others_leave(
         founder.wait_state("idle")
         founder.api.call("POST", "/shoal/v1/swarm/create", {"name": "reef"})
         invite = str(founder.api.call("GET", "/shoal/v1/swarm")["invite"])
+        # It is one machine: the others need not measure it again.
+        eventually(founder.home.profile_file.exists, bool, 60)
+        for name in ("b", "c", "d"):
+            measured = Home.under(tmp_path / name).profile_file
+            measured.parent.mkdir(parents=True)
+            shutil.copy(founder.home.profile_file, measured)
         engines = [founder, *(start(name, "--invite", invite) for name in ("b", "c", "d"))]
         eventually(lambda: sorted(spans(engines)), [FRONT, FRONT, BACK, BACK].__eq__, 60)
         status = founder.wait(lambda status: len(status["plan"]) == len(status["spares"]) == 2)
