@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.desktop.running_app import App, running_app
-from tests.support.desktop.screen import desktop, require_desktop_programs, wait_until
+from tests.support.desktop.screen import LOOK_LIMIT_S, desktop, require_desktop_programs, wait_until
 
 pytestmark = [pytest.mark.end2end, pytest.mark.slow]
 
@@ -94,7 +94,7 @@ def test_table_is_checked_paused_killed_and_ends_with_each_row_answered_once(
     app.wait_to_read("Table with 2 columns, UTF-8, separated by “,”", window=BATCHES)
     write(app, "Prompt", "Where does the ")
     app.press("Insert a column into the prompt", window=BATCHES)
-    wait_until(app.screen.menu_is_open, 10, "the columns")
+    wait_until(app.screen.menu_is_open, LOOK_LIMIT_S, "the columns")
     app.screen.keys("Down", "Down", "Return")
     app.screen.write(" live?")
     app.wait_to_read("Where does the {name} live?", window=BATCHES)
@@ -129,7 +129,7 @@ def test_table_is_checked_paused_killed_and_ends_with_each_row_answered_once(
     os.kill(engine, signal.SIGKILL)
     app.wait_to_read("The engine does not answer; batches go on", window=BATCHES)
     app.screen.keys("ctrl+w")
-    wait_until(lambda: not app.screen.windows(BATCHES), 10, "the end of the window")
+    wait_until(lambda: not app.screen.windows(BATCHES), LOOK_LIMIT_S, "the end of the window")
 
     summary = f"“fish.csv” is done: {GOOD_ROWS} rows answered, 2 failed."
     app.wait_to_read(summary, limit_s=START_LIMIT_S + WORK_LIMIT_S)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.desktop.eyes import Thing
 from tests.support.desktop.running_app import App, alive, running_app
-from tests.support.desktop.screen import desktop, require_desktop_programs, wait_until
+from tests.support.desktop.screen import LOOK_LIMIT_S, desktop, require_desktop_programs, wait_until
 
 pytestmark = [pytest.mark.end2end, pytest.mark.slow]
 
@@ -235,7 +235,7 @@ def test_code_of_an_answer_is_copied_by_its_button(app: App) -> None:
     app.screen.keys("Escape")
     wait_for_end(app)
     app.press("Copy the code", window=CHAT)
-    wait_until(lambda: app.named("Copied", CHAT), 10, "a word that it was copied")
+    wait_until(lambda: app.named("Copied", CHAT), LOOK_LIMIT_S, "a word that it was copied")
     code = app.named("Code", CHAT)[0].words
     assert app.screen.clipboard().rstrip("\n") == code.rstrip("\n")
 
@@ -289,7 +289,7 @@ def seen_for_a_second(app: App) -> str:
 def choose_more(app: App, key: str) -> None:
     """Choose from the menu of the conversation, by an underlined letter."""
     app.press(MORE, window=CHAT)
-    wait_until(app.screen.menu_is_open, 10, "the menu")
+    wait_until(app.screen.menu_is_open, LOOK_LIMIT_S, "the menu")
     app.screen.keys(key)
 
 

@@ -12,7 +12,13 @@ import pytest
 
 from app.settings import Language, Settings
 from engine.localapi.running import Home
-from tests.support.desktop.screen import Desktop, desktop, require_desktop_programs, wait_until
+from tests.support.desktop.screen import (
+    LOOK_LIMIT_S,
+    Desktop,
+    desktop,
+    require_desktop_programs,
+    wait_until,
+)
 
 pytestmark = pytest.mark.end2end
 
@@ -48,7 +54,7 @@ def test_first_start_speaks_the_systems_language_and_the_next_one_that_was_chose
     settings = Settings(Home.under(tmp_path / "home"))
     with desktop(tmp_path, tray=False) as screen:
         with running(screen, tmp_path) as app:
-            screen.wait_for_window("^Shoal$", limit_s=15)
+            screen.wait_for_window("^Shoal$")
             screen.keys("alt+e")  # Einstellungen
             screen.wait_for_window("Shoal – Einstellungen")
             screen.keys(*["Down"] * APP_PAGE, "alt+c", *["Down"] * FRENCH_ROW)  # Sprache
@@ -57,13 +63,15 @@ def test_first_start_speaks_the_systems_language_and_the_next_one_that_was_chose
                 settings._file.sync()
                 return settings.language is Language.FRENCH
 
-            wait_until(french, 8, "the choice of French")
+            wait_until(french, LOOK_LIMIT_S, "the choice of French")
             screen.grab(tmp_path / "chosen.png")
             screen.keys("alt+F4")
-            wait_until(lambda: not screen.windows("Einstellungen"), 8, "the end of the settings")
+            wait_until(
+                lambda: not screen.windows("Einstellungen"), LOOK_LIMIT_S, "the end of the settings"
+            )
             screen.keys("alt+b")  # Shoal beenden
             assert app.wait(timeout=15) == 0
         with running(screen, tmp_path) as app:
-            screen.wait_for_window("^Shoal$", limit_s=15)
+            screen.wait_for_window("^Shoal$")
             screen.keys("alt+r")  # Réglages
             screen.wait_for_window("Shoal – Réglages")

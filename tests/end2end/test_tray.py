@@ -16,7 +16,7 @@ import pytest
 
 from engine.localapi.running import Home, find_running
 from tests.support.desktop.running_app import App, alive, running_app
-from tests.support.desktop.screen import desktop, require_desktop_programs, wait_until
+from tests.support.desktop.screen import LOOK_LIMIT_S, desktop, require_desktop_programs, wait_until
 
 pytestmark = pytest.mark.end2end
 
@@ -79,7 +79,7 @@ def test_person_pauses_resumes_chats_and_quits_from_the_tray(
     app.wait_for_state("idle", "serving")
 
     app.choose("p")
-    app.wait_for_state("paused", limit_s=10)
+    app.wait_for_state("paused", limit_s=LOOK_LIMIT_S)
     app.choose("r")
     app.wait_for_state("idle", "serving")
     wait_until(lambda: app.status().can_chat, 15, "a route")
@@ -98,7 +98,7 @@ def test_person_pauses_resumes_chats_and_quits_from_the_tray(
         assert "fish.follow(neighbours)" in answer()
     else:
         wait_until(answer, 60, "an answer")
-        wait_until(lambda: app.status().tokens_used > 0, 10, "the engine's count of it")
+        wait_until(lambda: app.status().tokens_used > 0, LOOK_LIMIT_S, "the engine's count of it")
 
     engine = app.engine_pid()
     app.choose("q")
@@ -112,22 +112,22 @@ def test_each_kind_of_pause_is_one_choice_in_the_tray(start_app: StartApp) -> No
     app.wait_for_state("idle")
     for key, asked in (("h", {"seconds": 3600}), ("t", {"until_tomorrow": True}), ("p", {})):
         app.choose(key)
-        paused = app.wait_for_state("paused", limit_s=10)
+        paused = app.wait_for_state("paused", limit_s=LOOK_LIMIT_S)
         assert (paused.until is None) is (key == "p")
         assert app.ask_engine("/fake")["pauses"][-1] == asked
         app.choose("r")
-        app.wait_for_state("idle", limit_s=10)
+        app.wait_for_state("idle", limit_s=LOOK_LIMIT_S)
     app.choose("f")
-    app.wait_for_state("draining", limit_s=10)
+    app.wait_for_state("draining", limit_s=LOOK_LIMIT_S)
     assert app.ask_engine("/fake")["pauses"][-1] == {"finish_first": True}
     app.choose("p")
-    app.wait_for_state("paused", limit_s=10)
+    app.wait_for_state("paused", limit_s=LOOK_LIMIT_S)
 
 
 def test_app_stays_small_and_its_icon_comes_back_with_it(start_app: StartApp) -> None:
     app = start_app(is_read=False)
     app.wait_for_state("idle")
-    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the connection")
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, LOOK_LIMIT_S, "the connection")
     app.click_icon()
     app.screen.wait_for_window("Shoal chat")
     app.screen.write("Hello")
@@ -149,7 +149,7 @@ def test_killed_app_leaves_no_process_behind(
     app = start_app(engine_command=engine_command)
     app.wait_for_state("idle", "serving")
     if engine_command:
-        wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the lease")
+        wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, LOOK_LIMIT_S, "the lease")
     engine = psutil.Process(app.engine_pid())
     family = [engine.pid, *(child.pid for child in engine.children(recursive=True))]
     app.process.kill()
@@ -160,7 +160,7 @@ def test_killed_app_leaves_no_process_behind(
 def test_signal_ends_app_and_engine_in_order(start_app: StartApp, number: signal.Signals) -> None:
     app = start_app()
     engine = app.engine_pid()
-    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the lease")
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, LOOK_LIMIT_S, "the lease")
     app.process.send_signal(number)
     assert app.wait_for_end() == 0
     assert not alive(engine)
@@ -189,7 +189,7 @@ def test_invite_of_the_command_line_is_offered_at_the_start_and_later(start_app:
     wait_until(lambda: not app.screen.windows(settings), 5, "the end of the window")
     second = app.start_second("shoal://c2Vjb25k")
     assert second.wait(timeout=10) == 0
-    wait_until(lambda: offered("shoal://c2Vjb25k"), 8, "the second invite")
+    wait_until(lambda: offered("shoal://c2Vjb25k"), LOOK_LIMIT_S, "the second invite")
     assert app.process.poll() is None
 
 
@@ -203,7 +203,7 @@ def test_engine_that_was_there_before_stays_when_windows_close_and_the_app_quits
     wait_until(lambda: find_running(Home.under(tmp_path / "home")), 15, "the service")
     app = start_app()
     app.others.append(service)
-    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the connection")
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, LOOK_LIMIT_S, "the connection")
     for key, window in (("o", "Shoal chat"), ("b", "Shoal batches")):
         app.choose(key)
         app.screen.wait_for_window(window)
@@ -225,13 +225,13 @@ def test_without_a_tray_a_window_offers_the_same_controls(start_app: StartApp) -
     )
     for key, left in (("h", "(1 h left)"), ("p", "Paused until you resume")):
         app.screen.keys("alt+p")
-        wait_until(app.screen.menu_is_open, 8.0, "the ways to pause")
+        wait_until(app.screen.menu_is_open, LOOK_LIMIT_S, "the ways to pause")
         app.screen.keys(key)
-        app.wait_for_state("paused", limit_s=8)
+        app.wait_for_state("paused", limit_s=LOOK_LIMIT_S)
         app.wait_to_read(left)
         app.screen.keys("alt+r")
-        app.wait_for_state("idle", limit_s=8)
-        wait_until(lambda: app.named("Pause"), 8, "the way to pause")
+        app.wait_for_state("idle", limit_s=LOOK_LIMIT_S)
+        wait_until(lambda: app.named("Pause"), LOOK_LIMIT_S, "the way to pause")
     app.screen.keys("alt+o")
     app.screen.wait_for_window("Shoal chat")
     app.screen.keys("ctrl+w")
@@ -246,20 +246,20 @@ def test_without_a_tray_a_window_offers_the_same_controls(start_app: StartApp) -
 def test_dashboard_opens_from_the_tray_and_asks_for_what_is_looked_at(start_app: StartApp) -> None:
     app = start_app()
     app.wait_for_state("idle")
-    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the connection")
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, LOOK_LIMIT_S, "the connection")
     app.choose("d")
     app.screen.wait_for_window("Shoal dashboard")
 
     def asked(*wanted: str) -> bool:
         return app.ask_engine("/fake")["past"][-len(wanted) :] == list(wanted)
 
-    wait_until(lambda: asked("hour"), 8, "the last hour")
+    wait_until(lambda: asked("hour"), LOOK_LIMIT_S, "the last hour")
     app.screen.keys("alt+a", "alt+w")
-    wait_until(lambda: asked("week"), 8, "the last week")
+    wait_until(lambda: asked("week"), LOOK_LIMIT_S, "the last week")
     app.screen.keys("alt+l")
-    wait_until(lambda: asked("log"), 8, "the log")
+    wait_until(lambda: asked("log"), LOOK_LIMIT_S, "the log")
     app.screen.keys("alt+g")
-    wait_until(lambda: asked("diagnostics"), 8, "the files of the archive")
+    wait_until(lambda: asked("diagnostics"), LOOK_LIMIT_S, "the files of the archive")
     app.screen.keys("ctrl+w")
     wait_until(lambda: not app.screen.windows("Shoal dashboard"), 5, "the end of the window")
     assert app.process.poll() is None
@@ -268,7 +268,7 @@ def test_dashboard_opens_from_the_tray_and_asks_for_what_is_looked_at(start_app:
 def test_engine_that_crashes_is_started_again(start_app: StartApp) -> None:
     app = start_app()
     first = app.engine_pid()
-    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, 8, "the lease")
+    wait_until(lambda: app.ask_engine("/fake")["leases"] == 1, LOOK_LIMIT_S, "the lease")
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: not alive(first), 5, "the end of the first engine")
 

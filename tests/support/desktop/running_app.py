@@ -22,12 +22,10 @@ import psutil
 from engine.localapi.running import Home, find_running, read_token
 from engine.localapi.schema import EngineStatus
 from tests.support.desktop.eyes import Eyes, Thing
-from tests.support.desktop.screen import Desktop, wait_until
+from tests.support.desktop.screen import LOOK_LIMIT_S, Desktop, wait_until
 from tests.support.desktop.xtray import Box
 
 REPOSITORY = Path(__file__).parents[3]
-LOOK_LIMIT_S = 30.0
-"""For what a person sees at once, on a machine that has much else to do."""
 
 
 @dataclass
@@ -116,15 +114,15 @@ class App:
     # Hands ----------------------------------------------------------------------------------
 
     def click_icon(self, *, button: int = 1) -> None:
-        icon = self.screen.tray.wait_for_icon(8.0)
+        icon = self.screen.tray.wait_for_icon(LOOK_LIMIT_S)
         time.sleep(0.2)  # panels move their icons while they dock
-        icon = self.screen.tray.wait_for_icon(8.0)
+        icon = self.screen.tray.wait_for_icon(LOOK_LIMIT_S)
         self.screen.click(*icon.centre, button=button)
 
     def choose(self, key: str) -> None:
         """Open the tray's menu with the mouse and choose the entry with this underlined letter."""
         self.click_icon(button=3)
-        wait_until(self.screen.menu_is_open, 8.0, "the tray's menu")
+        wait_until(self.screen.menu_is_open, LOOK_LIMIT_S, "the tray's menu")
         self.screen.keys(key)
 
     def press(self, name: str, *, window: str = "", at: int = 0, button: int = 1) -> None:

@@ -21,6 +21,8 @@ T = TypeVar("T")
 PACKAGES = Path(__file__).with_name("apt-packages.txt")
 PROGRAMS = ("Xvfb", "openbox", "tint2", "xdotool", "xprop", "dbus-daemon")
 START_LIMIT_S = 20.0
+LOOK_LIMIT_S = 30.0
+"""For what a person sees at once, on a machine that has much else to do."""
 PANEL = """
 panel_items = TSC
 panel_size = 100% 36
@@ -113,10 +115,10 @@ class Desktop:
         found = self._run("xdotool", "search", "--onlyvisible", "--name", title)
         return found.stdout.split()
 
-    def wait_for_window(self, title: str, limit_s: float = 8.0) -> str:
+    def wait_for_window(self, title: str, limit_s: float = LOOK_LIMIT_S) -> str:
         return wait_until(lambda: self.windows(title), limit_s, f"a window {title!r}")[0]
 
-    def wait_for_keyboard(self, title: str, limit_s: float = 20.0) -> None:
+    def wait_for_keyboard(self, title: str, limit_s: float = LOOK_LIMIT_S) -> None:
         """Wait until what is typed goes to a window whose title contains `title`."""
 
         def has_it() -> bool:
