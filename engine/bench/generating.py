@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -81,6 +82,7 @@ class GenerationWatch:
         sent_bytes = self._sent_bytes()
         fresh = [len(prompt) for prompt in question.prompts]
         rounds = drafted_tokens = accepted_tokens = pruned_tokens = 0
+        mode_rounds: Counter[str] = Counter()
         stream = self._client.generate(
             question.prompts,
             params,
@@ -102,6 +104,7 @@ class GenerationWatch:
                 drafted_tokens += event.drafted_tokens
                 accepted_tokens += event.accepted_tokens
                 pruned_tokens += event.pruned_tokens
+                mode_rounds[event.mode.value] += bool(event.drafted_tokens)
                 fresh[index] -= event.reused_tokens
                 prefilling -= len(ids[index]) == 1
                 if not prefilling and len(ids[index]) == 1 and question.limit_s:
@@ -135,6 +138,7 @@ class GenerationWatch:
             drafted_tokens=drafted_tokens,
             accepted_tokens=accepted_tokens,
             pruned_tokens=pruned_tokens,
+            mode_rounds=+mode_rounds,
             sent_row_bytes=self._sent_bytes() - sent_bytes - _prompts_bytes(prompts),
             draft_s=watch.seconds if watch else 0.0,
         )

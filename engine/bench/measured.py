@@ -60,6 +60,8 @@ class Measured(BaseModel):
     accepted_tokens: int = 0
     pruned_tokens: int = 0
     """Of the drafted ones: those that the first stage did not send on."""
+    mode_rounds: dict[str, int] = {}
+    """Rounds with a draft, by how it was verified."""
     sent_row_bytes: int = 0
     """Of row frames that the client sent after the prompts."""
     draft_s: float = 0.0

@@ -171,6 +171,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
             + ("" if row.prunes else "  nothing may be pruned")
             + _compaction(row.compaction_ms)
             + ("  the token ids differ" if row.ids_equal is False else "")
+            + (f"  {_modes(row)}" if row.mode == "auto" and row.mode_rounds else "")
         )
 
 
@@ -178,3 +179,8 @@ def _compaction(times: CompactionTime) -> str:
     if not times.before + times.after:
         return ""
     return f"  compaction {times.after:.2f} ms behind answers, {times.before:.2f} ms before them"
+
+
+def _modes(row: Row) -> str:
+    """As the controller has chosen."""
+    return ", ".join(f"{mode} {rounds}" for mode, rounds in sorted(row.mode_rounds.items()))

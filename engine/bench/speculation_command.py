@@ -52,7 +52,7 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help=f"some of {','.join(MODES)}: by shared noise (the default), or on chains of a draft model "
         "that are drawn, at --temperature or at 0.7, as DISCO's paper has it; auto: as the controller "
-        "chooses, of these and all other drafts",
+        "chooses, of these and all other drafts; without --draft nothing else is measured",
     )
     group.add_argument(
         "--draft",
@@ -150,6 +150,7 @@ def _speculation(args: argparse.Namespace) -> int:
     from engine.bench import equality, speculation, speculation_tables
 
     preset = preset_for(args.table, never_slower=args.never_slower)
+    args.mode_tokens = args.draft_tokens or preset.mode_tokens
     for name in ("stages", "new_tokens", "repeat", "batch", "draft_tokens", "answer_s"):
         if getattr(args, name) is None:
             setattr(args, name, getattr(preset, name))
@@ -193,17 +194,20 @@ def _works(args: argparse.Namespace, preset: Preset) -> tuple[Work, ...]:
     """What is compared, by kind of prompts."""
     from engine.bench.speculation import Work
 
+    drawn = mode_ways(args.mode or preset.modes, args.mode_tokens or args.draft_tokens)
+    # Who names modes alone wants nothing else.
+    drafts = {} if args.mode and drawn and not args.draft else preset.drafts
     works = [
         Work(
             kind,
-            ways(args.draft or preset.drafts[kind], args.draft_tokens, args.pipelined, preset),
+            ways(args.draft or drafts[kind], args.draft_tokens, args.pipelined, preset),
             args.temperature,
         )
         for kind in args.prompts
+        if args.draft or drafts
     ]
-    if preset.unpruned and not args.draft:
+    if preset.unpruned and drafts and not args.draft:
         works.append(Work("chat", preset.unpruned, args.temperature, prunes=False))
-    drawn = mode_ways(args.mode or preset.modes, args.draft_tokens)
     works += [
         Work(kind, drawn, args.temperature or _DRAWN_AT) for kind in args.prompts[:1] if drawn
     ]

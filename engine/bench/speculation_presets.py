@@ -33,6 +33,8 @@ class Preset:
     """By draft; `auto` where it says nothing."""
     modes: tuple[str, ...] = ("shared",)
     """If others than the first are among them: compared, all of them, on drawn chains of a model."""
+    mode_tokens: tuple[int, ...] = ()
+    """How long chains are that modes are compared on; empty: `draft_tokens`."""
     unpruned: tuple[Speculation, ...] = ()
     """Ways to draft questions' answers that are measured without pruning, too."""
     stages: int = 3
@@ -46,13 +48,14 @@ _ANY: Final = Preset({"chat": ("ngram",), "copy": ("ngram",)})
 _TABLES: Final[dict[TableName, Preset]] = {
     "dc": Preset(
         {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},
-        draft_tokens=(2, 4, 8),
+        draft_tokens=(4,),
         pipelined={"tree": ("beside",)},
         modes=tuple(MODES),
+        mode_tokens=(2, 4, 8),
         stages=1,
         new_tokens=32,
         repeat=2,
-        answer_s=2.5,
+        answer_s=1.2,
     ),
     "bb": Preset(
         {"chat": ("model", "tree", "auto"), "copy": ("ngram", "auto")},

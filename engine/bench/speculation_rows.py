@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -89,6 +90,11 @@ class Row(BaseModel):
     plain_compute_ms: float
     replica_ms: float = 0.0
     """In DISCO: what the last stage's replica of the draft needed for a refused token."""
+    refused_share: float = 0.0
+    """In DISCO: of the rounds, those in which it was asked."""
+    mode_rounds: dict[str, int] = {}
+    """Rounds with a draft, by how it was verified: with the mode `auto` as the controller has chosen, and
+    DSSD where DISCO found no replica."""
     ids_equal: bool | None
     """Whether the answers are plain decoding's, as far as both were waited for; null where they only
     follow the same distribution."""
@@ -188,6 +194,8 @@ def row_of(
         plain_step_ms=ms * sum(map(decode_s, plain)) * batch_size / steps,
         plain_compute_ms=ms * statistics.median(_pass_s(one, "compute_s") for one in plain),
         replica_ms=ms * _replica_s(drafted),
+        refused_share=_replica_rounds(drafted) / rounds,
+        mode_rounds=dict(sum((Counter(m.mode_rounds) for m in drafted), Counter())),
         ids_equal=(
             all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True))
             if way.mode is DraftMode.SHARED or not setting.temperature
@@ -251,14 +259,19 @@ def _pass_s(measured: Measured, counter: str) -> float:
 
 def _replica_s(drafted: Sequence[Measured]) -> float:
     """For each token that it was asked about."""
-    ends = [_counters(measured) for measured in drafted]
-    rounds = sum(
-        after.stages[-1].replica_rounds - before.stages[-1].replica_rounds for before, after in ends
-    )
+    ends = map(_counters, drafted)
     seconds = sum(
         after.stages[-1].replica_s - before.stages[-1].replica_s for before, after in ends
     )
+    rounds = _replica_rounds(drafted)
     return seconds / rounds if rounds else 0.0
+
+
+def _replica_rounds(drafted: Sequence[Measured]) -> int:
+    return sum(
+        after.stages[-1].replica_rounds - before.stages[-1].replica_rounds
+        for before, after in map(_counters, drafted)
+    )
 
 
 def _between_s(setting: Setting, measured: Measured) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from pydantic import BaseModel
@@ -29,12 +31,18 @@ _MBIT: Final = 1e6 / 8
 
 
 class Crossing(BaseModel):
-    """The client's downlink at which DISCO and DSSD are equally fast ([DC]'s BW*)."""
+    """The client's line at which DISCO and another mode are equally fast ([DC]'s BW*)."""
 
+    mode: Literal["dssd", "dsd"]
+    """The other: on slower lines it is the slower one."""
     draft_tokens: int
     replica_ms: float
     """What the replica needed for a refused token."""
+    refused_share: float
+    """Of the rounds, those in which it was asked."""
     predicted_mbit_per_s: float
+    """Of DSSD [DC]'s own; of DSD, whose chains take all their distributions along in every round, by the
+    same reckoning."""
     observed_mbit_per_s: float | None
     """Where the difference of their rounds, a line over seconds per byte, is zero; none where one of
     the two is faster on every line."""
@@ -102,33 +110,38 @@ async def measure_table(bench: SwarmBench, table: Table) -> TableReport:
 
 
 def crossings(rows: Sequence[Row], vocab_size: int) -> list[Crossing]:
-    """BW* for each length of chains that DISCO and DSSD were measured with on several links.
+    """BW* for each length of chains that DISCO and another mode were measured with on several links.
 
     Args:
         rows: Of any modes and links.
         vocab_size: V.
     """
     found = []
-    for num_tokens in sorted({row.draft_tokens for row in rows if row.mode == "disco"}):
+    others: tuple[Literal["dssd", "dsd"], ...] = ("dssd", "dsd")
+    lengths = sorted({row.draft_tokens for row in rows if row.mode == "disco"})
+    for mode, num_tokens in itertools.product(others, lengths):
         pairs = [
             (row, other)
             for row in rows
             for other in rows
-            if (row.mode, other.mode) == ("disco", "dssd")
+            if (row.mode, other.mode) == ("disco", mode)
             and row.draft_tokens == other.draft_tokens == num_tokens
             and (row.link, row.batch) == (other.link, other.batch)
         ]
-        if len(pairs) < 2:
+        replica_ms = statistics.median([row.replica_ms for row, _ in pairs]) if pairs else 0.0
+        if len(pairs) < 2 or not replica_ms:
             continue
-        replica_ms = float(np.median([row.replica_ms for row, _ in pairs]))
-        if not replica_ms:
-            continue
+        refused_share = statistics.median([row.refused_share for row, _ in pairs])
+        bytes_per_s = disco_pays_below_bytes_per_s(vocab_size, replica_ms / 1e3)
+        if mode == "dsd":
+            bytes_per_s *= num_tokens / refused_share
         found.append(
             Crossing(
+                mode=mode,
                 draft_tokens=num_tokens,
                 replica_ms=replica_ms,
-                predicted_mbit_per_s=disco_pays_below_bytes_per_s(vocab_size, replica_ms / 1e3)
-                / _MBIT,
+                refused_share=refused_share,
+                predicted_mbit_per_s=bytes_per_s / _MBIT,
                 observed_mbit_per_s=_equal_at_mbit_per_s(pairs),
             )
         )
@@ -136,10 +149,14 @@ def crossings(rows: Sequence[Row], vocab_size: int) -> list[Crossing]:
 
 
 def _equal_at_mbit_per_s(pairs: Sequence[tuple[Row, Row]]) -> float | None:
-    """Where DSSD's rounds are as long as DISCO's."""
+    """Where the other mode's rounds are as long as DISCO's.
+
+    What a round takes varies by some share of it, so that those on slow lines count less.
+    """
     s_per_mbit = [1 / row.rate_mbit_per_s for row, _ in pairs]
     longer_ms = [other.round_ms - row.round_ms for row, other in pairs]
-    slope, constant = np.polyfit(s_per_mbit, longer_ms, 1)
+    weights = [1 / (row.round_ms + other.round_ms) for row, other in pairs]
+    slope, constant = np.polyfit(s_per_mbit, longer_ms, 1, w=weights)
     return float(-slope / constant) if slope > 0 > constant else None
 
 
@@ -154,7 +171,7 @@ def table_lines(report: TableReport, *, never_slower: bool) -> Iterator[str]:
     for crossing in report.crossings:
         observed = crossing.observed_mbit_per_s
         yield (
-            f"BW* with chains of {crossing.draft_tokens}: predicted "
+            f"BW* of DISCO and {crossing.mode.upper()} with chains of {crossing.draft_tokens}: predicted "
             f"{crossing.predicted_mbit_per_s:.0f} Mbit/s (a replica's pass takes "
             f"{crossing.replica_ms:.1f} ms), observed "
             + ("nowhere" if observed is None else f"{observed:.0f} Mbit/s")

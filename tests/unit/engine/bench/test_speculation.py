@@ -157,18 +157,26 @@ def test_prompts_differ_and_are_the_same_every_time(kind: str) -> None:
     assert prompts != speculation_prompts(encode, kind, 20, seed=4)
 
 
-def test_disco_and_dssd_cross_where_a_distribution_travels_as_long_as_a_replica_computes() -> None:
+def test_disco_and_others_cross_where_what_they_send_travels_as_long_as_a_replica_computes() -> (
+    None
+):
     row = row_of(CHAT, WAY, [plain(10.0)], [drafted(5.0)])
 
     def measured(mode: str, mbit: int) -> Row:
-        # Half of the rounds refuse a token: a distribution of 98,304 bytes, or a pass of 2 ms.
-        round_ms = 70 + (1.0 if mode == "disco" else 0.5 * 98_304 * 8e-3 / mbit)
+        # Half of the rounds refuse a token: a distribution of 98,304 bytes, or a pass of 2 ms. Or every
+        # round takes along four of them.
+        distributions = {"disco": 0.0, "dssd": 0.5, "dsd": 4.0}[mode]
+        round_ms = 70 + distributions * 98_304 * 8e-3 / mbit
         fields = {"mode": mode, "link": f"{mbit}mbit,10ms", "round_ms": round_ms}
-        return row.model_copy(update={**fields, "replica_ms": 2.0 if mode == "disco" else 0.0})
+        if mode == "disco":
+            fields |= {"round_ms": 71.0, "replica_ms": 2.0, "refused_share": 0.5}
+        return row.model_copy(update=fields)
 
-    rows = [measured(mode, mbit) for mode in ("disco", "dssd") for mbit in (1, 5, 10, 100)]
-    (crossing,) = crossings(rows, 49_152)
-    assert crossing.replica_ms == 2
-    assert crossing.predicted_mbit_per_s == pytest.approx(98_304 * 8e-6 / 0.002)
-    assert crossing.observed_mbit_per_s == pytest.approx(crossing.predicted_mbit_per_s)
+    rows = [measured(mode, mbit) for mode in ("disco", "dssd", "dsd") for mbit in (1, 5, 10, 100)]
+    found = {crossing.mode: crossing for crossing in crossings(rows, 49_152)}
+    assert found["dssd"].predicted_mbit_per_s == pytest.approx(98_304 * 8e-6 / 0.002)
+    assert found["dsd"].predicted_mbit_per_s == pytest.approx(4 * 98_304 * 8e-6 / 0.001)
+    for crossing in found.values():
+        assert crossing.replica_ms == 2
+        assert crossing.observed_mbit_per_s == pytest.approx(crossing.predicted_mbit_per_s)
     assert not crossings([row], 49_152)
