@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +29,7 @@ from engine.protocol.frames import (
 )
 from engine.protocol.rows import Row
 from engine.swarm.link_codec import CodecWork, IncomingCodec, OutgoingCodec
-from tests.support.swarm import ALICE, BOB, eventually, memory_swarm
+from tests.support.swarm import ALICE, BOB, CAROL, eventually, memory_swarm
 
 WIDTH = 256
 LARGE_ROWS = 300
@@ -305,6 +306,12 @@ async def test_slow_line_is_measured_by_its_receiver_and_gets_encoded_rows():
         await eventually(lambda: swarm[BOB].got[-1][1].codec is Codec.LOSSLESS)
         measured = alice.links.neighbours.link_facts()[BOB].bandwidth_bytes_per_s
         assert 0.3 * rate_bytes_per_s < measured < 3 * rate_bytes_per_s
+        # What one line has shown is taken for others of the same computer, in its own direction.
+        up, down = (swarm[peer].links.neighbours for peer in (ALICE, BOB))
+        assert up.uplink_bytes_per_s(BOB) == up.uplink_bytes_per_s(CAROL) == measured
+        assert 0.3 * rate_bytes_per_s < down.downlink_bytes_per_s(ALICE) < 3 * rate_bytes_per_s
+        assert up.downlink_bytes_per_s(BOB) == down.uplink_bytes_per_s(ALICE) == 0
+        assert up.uplink_bytes_per_s(ALICE) == math.inf  # to oneself there is no line
 
 
 async def test_raw_means_raw_whatever_the_line():

@@ -134,6 +134,32 @@ def chance(rule: Callable[[int], list[int]], samples: int = SAMPLES) -> float:
     return float(stats.chisquare(observed, expected).pvalue)
 
 
+def chance_after_refusals(draw: Callable[[int], int]) -> float:
+    """The same of what is picked plainly where a refusal came to nothing, as when a stage was lost.
+
+    Args:
+        draw: By seed, what had been drafted there.
+    """
+    counts = np.zeros(V)
+    for seed in range(SAMPLES):
+        drafted = draw(seed)
+        if not Draws(seed, 0).accepts(P[START][drafted], float(Q_SENT[START][drafted]), PREFIX):
+            counts[int((np.log(P[START]) + gumbel_noise(seed, 0, PREFIX, V)).argmax())] += 1
+    return float(stats.chisquare(counts, P[START] * counts.sum()).pvalue)
+
+
+def test_token_in_place_of_a_refusal_that_was_lost_is_drawn_from_the_target() -> None:
+    assert chance_after_refusals(lambda s: Draws(s, 0).token(Q_SENT[START], PREFIX)) > SURE_ENOUGH
+
+
+def test_drafts_drawn_by_the_targets_own_numbers_would_be_found_out() -> None:
+    log_q = np.log(Q[START])
+    wrong = chance_after_refusals(
+        lambda seed: int((log_q + gumbel_noise(seed, 0, PREFIX, V)).argmax())
+    )
+    assert wrong < SURE_ENOUGH
+
+
 @pytest.mark.parametrize("mode", [DraftMode.DSD, DraftMode.DSSD, DraftMode.DISCO])
 def test_acceptance_by_probabilities_draws_from_the_target(mode: DraftMode) -> None:
     assert chance(lambda seed: by_probabilities(mode, seed)) > SURE_ENOUGH
