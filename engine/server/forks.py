@@ -32,6 +32,9 @@ class Forks:
         self._waiting: dict[SessionId, Fork] = {}
         self._of: dict[SessionId, set[SessionId]] = defaultdict(set)
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, session: SessionId, source: SessionId, tokens: int) -> None:
         """Let `session` wait until `source` has computed `tokens`."""
         self._waiting[session] = Fork(session, source, tokens)
@@ -62,9 +65,7 @@ class Forks:
 
     def ready(self, source: SessionId, computed_tokens: int) -> list[Fork]:
         """Let go those that can go on, now that `source` has come so far."""
-        if source not in self._of:
-            return []
-        waiting = [self._waiting[session] for session in self._of[source]]
+        waiting = [self._waiting[session] for session in self._of.get(source, ())]
         going = [fork for fork in waiting if fork.tokens <= computed_tokens]
         for fork in going:
             self._forget(fork)

@@ -290,6 +290,8 @@ class Passes:
         done_s = self._clock.monotonic_s()
         self._rests_until_s = done_s + result.compute_s * (1 / self._pace.work_share - 1)
         for work in batch:
+            if not len(self._forks):
+                break
             if self._session(work) is not None and not work.row.goes_on:
                 self._let_go(work.row.session, work.row.position + work.row.committed)
         self._pruning.judged(batch, result.judged_s)
