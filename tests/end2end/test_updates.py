@@ -112,6 +112,10 @@ def shoal(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def others_may_use(file: Path) -> bool:
+    return bool(file.stat().st_mode & 0o077)
+
+
 def call(home: Home, method: str, path: str, body: Any = None) -> dict[str, Any]:
     ready = find_running(home)
     assert ready is not None
@@ -200,6 +204,20 @@ def test_chats_and_a_running_batch_survive_an_update_and_one_that_does_not_start
             lambda rows: len(rows) == call(home, "GET", f"jobs/{job}")["done_rows"],
             LIMIT_S,
         )
+
+        # What a service manager's stop does; nobody else has these blocks.
+        other.wait(lambda status: len(status["plan"]) == 2)
+        stream, ready = Stream(other), find_running(home)
+        assert ready is not None
+        eventually(lambda: len(stream.text), lambda length: length > 40, LIMIT_S)
+        service = psutil.Process(ready.pid).parent()
+        assert service is not None
+        service.terminate()
+        assert stream.whole() == undisturbed
+
+        # Another person of this computer finds a port of their own, and nothing to read.
+        assert ready.url != other.url
+        assert [file for file in home.identity_file.parent.iterdir() if others_may_use(file)] == []
     ids = [int(row["id"]) for row in table]
     assert len(ids) > done
     assert ids == sorted(set(ids)), "a row was done twice"
