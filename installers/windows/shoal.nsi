@@ -85,8 +85,9 @@ Var icon        ; yes or no: the icon there
 !define MUI_PAGE_CUSTOMFUNCTION_PRE SkipWhenResuming
 !insertmacro MUI_PAGE_DIRECTORY
 !define MUI_PAGE_CUSTOMFUNCTION_PRE SkipWhenResuming
-!define MUI_COMPONENTSPAGE_SMALLDESC
 !insertmacro MUI_PAGE_COMPONENTS
+!define MUI_INSTFILESPAGE_ABORTHEADER_TEXT "$(NOT_DONE)"
+!define MUI_INSTFILESPAGE_ABORTHEADER_SUBTEXT "$(NOT_DONE_ABOUT)"
 !insertmacro MUI_PAGE_INSTFILES
 !define MUI_FINISHPAGE_RUN "${PROGRAM}"
 !define MUI_FINISHPAGE_RUN_PARAMETERS "$\"$INSTDIR\start.py$\""
@@ -370,6 +371,9 @@ again:
     ; NAME|question
     StrCpy $2 $said
     !insertmacro StrSplit $2 $3
+    ${If} $2 == "enable-wsl"
+      StrCpy $3 "$(ENABLE_WSL)"
+    ${EndIf}
     MessageBox MB_YESNO|MB_ICONQUESTION "$3" /SD IDNO IDNO declined
     StrCpy $agreed "$agreed$2,"
     Goto again
@@ -379,11 +383,11 @@ declined:
   ${ElseIf} $code == 5
     Call ReadIcon
     WriteRegStr HKCU "${RUN_ONCE_KEY}" "ShoalSetup" '"$INSTDIR\shoal-setup.exe" /RESUME /AGREE=$agreed /REACHABLE=$reachable /DESKTOP=$icon'
-    DetailPrint "$said"
     SetErrorLevel 3010
     ${If} ${Silent}
       Quit
     ${EndIf}
+    StrCpy $said "$(RESTART_NEEDED)"
     MessageBox MB_YESNO|MB_ICONQUESTION "$said$\r$\n$\r$\n$(RESTART_NOW)" IDNO later
     Reboot
 later:

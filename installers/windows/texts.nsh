@@ -1,4 +1,4 @@
-; What the wizard says; provision.py's own sentences are English.
+; What the wizard says; provision.py's own sentences are English, but for the two that everybody may meet.
 !insertmacro MUI_LANGUAGE "English"
 !insertmacro MUI_LANGUAGE "German"
 !insertmacro MUI_LANGUAGE "French"
@@ -29,6 +29,12 @@
   "Python cannot be fetched; check the internet connection, and the proxy if there is one, then start the setup again." \
   "Python lässt sich nicht holen; prüfe die Internetverbindung und gegebenenfalls den Proxy, dann starte die Installation noch einmal." \
   "Python ne peut être récupéré ; vérifiez la connexion à internet, et le proxy s'il y en a un, puis relancez l'installation."
+!insertmacro TEXT NOT_DONE \
+  "Not done yet" "Noch nicht fertig" "Pas encore terminé"
+!insertmacro TEXT NOT_DONE_ABOUT \
+  "The last line says why; what is there is kept." \
+  "Die letzte Zeile sagt warum; was da ist, bleibt." \
+  "La dernière ligne dit pourquoi ; ce qui est là est gardé."
 !insertmacro TEXT STOP \
   "Stop here? What was fetched is kept, and the setup goes on from there when you start it again." \
   "Hier anhalten? Was geholt wurde, bleibt, und die Installation macht dort weiter, wenn du sie wieder startest." \
@@ -45,12 +51,20 @@
   "Nothing was changed in Windows; start the setup again when you want to go on, or remove Shoal in Windows' list of programs." \
   "An Windows wurde nichts geändert; starte die Installation wieder, wenn du weitermachen willst, oder entferne Shoal in der Programmliste von Windows." \
   "Rien n'a été changé dans Windows ; relancez l'installation pour continuer, ou supprimez Shoal dans la liste des programmes de Windows."
+!insertmacro TEXT ENABLE_WSL \
+  "Shoal's engine runs in the Windows Subsystem for Linux, a part of Windows that is not turned on here. Turn it on? Windows asks for an administrator's rights for this one step, and has to be restarted afterwards." \
+  "Shoals Engine läuft im Windows-Subsystem für Linux, einem Teil von Windows, der hier nicht eingeschaltet ist. Einschalten? Windows fragt für diesen einen Schritt nach Administratorrechten und muss danach neu gestartet werden." \
+  "Le moteur de Shoal tourne dans le sous-système Windows pour Linux, une partie de Windows qui n'est pas activée ici. L'activer ? Windows demande des droits d'administrateur pour cette seule étape, et doit être redémarré ensuite."
+!insertmacro TEXT RESTART_NEEDED \
+  "Windows has to be restarted before the setup can go on (restart, not shut down); it goes on by itself when you have signed in again." \
+  "Windows muss neu gestartet werden, bevor die Installation weitermachen kann (neu starten, nicht herunterfahren); sie macht von selbst weiter, wenn du dich wieder angemeldet hast." \
+  "Windows doit être redémarré avant que l'installation puisse continuer (redémarrer, et non arrêter) ; elle continue d'elle-même quand vous avez rouvert votre session."
 !insertmacro TEXT RESTART_NOW \
   "Restart now?" "Jetzt neu starten?" "Redémarrer maintenant ?"
 !insertmacro TEXT DESKTOP \
   "Icon on the desktop" "Symbol auf dem Desktop" "Icône sur le bureau"
 !insertmacro TEXT REACHABLE \
-  "Direct connections from others" "Direkte Verbindungen von anderen" "Connexions directes des autres"
+  "Direct connections" "Direkte Verbindungen" "Connexions directes"
 !insertmacro TEXT MAIN_ABOUT \
   "Tray icon and windows, and the engine in a Linux of its own. Up to 6 GB, with an NVIDIA card up to 14 GB, are fetched and unpacked." \
   "Symbol und Fenster, und die Engine in einem eigenen Linux. Bis zu 6 GB, mit einer NVIDIA-Karte bis zu 14 GB, werden geholt und entpackt." \
@@ -58,9 +72,9 @@
 !insertmacro TEXT DESKTOP_ABOUT \
   "Starts Shoal." "Startet Shoal." "Démarre Shoal."
 !insertmacro TEXT REACHABLE_ABOUT \
-  "Not needed. Opens a port in the firewall, which asks for an administrator's rights, and lets all of WSL share this computer's network (Windows 11)." \
-  "Nicht nötig. Öffnet einen Port in der Firewall, wofür Administratorrechte nötig sind, und lässt ganz WSL das Netz dieses Computers mitbenutzen (Windows 11)." \
-  "Pas nécessaire. Ouvre un port du pare-feu, ce qui demande des droits d'administrateur, et laisse tout WSL partager le réseau de cet ordinateur (Windows 11)."
+  "Lets others connect here; not needed. Opens a port in the firewall, which asks for an administrator's rights, and lets all of WSL share this computer's network (Windows 11)." \
+  "Andere können sich hierher verbinden; nicht nötig. Öffnet einen Port in der Firewall, wofür Administratorrechte nötig sind, und lässt ganz WSL das Netz dieses Computers mitbenutzen (Windows 11)." \
+  "Les autres peuvent se connecter ici ; pas nécessaire. Ouvre un port du pare-feu, ce qui demande des droits d'administrateur, et laisse tout WSL partager le réseau de cet ordinateur (Windows 11)."
 !insertmacro TEXT KEEP_DATA \
   "Keep your chats, batches and settings for a later installation? Models are deleted either way." \
   "Deine Gespräche, Stapel und Einstellungen für eine spätere Installation behalten? Modelle werden in jedem Fall gelöscht." \
