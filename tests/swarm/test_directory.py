@@ -42,6 +42,7 @@ def stage(peer: SwarmPeer, start=0, end=15, **fields) -> StageInfo:
         decode_tokens_per_s=5.0,
         addresses=peer.announce_addresses(),
         version="0.1.0",
+        protocols=MEMBERS.protocols,
     )
     return dataclasses.replace(info, **fields)
 
