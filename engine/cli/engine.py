@@ -25,7 +25,8 @@ def add_to(commands: Commands, everywhere: argparse.ArgumentParser) -> None:
         "engine",
         parents=[everywhere],
         help="run the engine without any window",
-        description="Run the engine until it is told to end (Ctrl-C, SIGTERM).",
+        description="Run the engine until it is told to end: by Ctrl-C at once, by SIGTERM once running "
+        "requests have ended or gone elsewhere, after 20 s at most.",
     )
     add_engine_arguments(parser)
     own = parser.add_argument_group("for programs that start it")

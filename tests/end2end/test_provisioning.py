@@ -10,7 +10,6 @@ import hashlib
 import importlib.metadata
 import os
 import re
-import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from installers.setup_steps.installed import Installed, Parts
 from installers.setup_steps.report import Report, SetupFailed
 from installers.setup_steps.torch_build import TorchBuild
 from tests.support.fake_proxy import FakeProxy, certificate_for
+from tests.support.loopback import Loopback
 from tests.support.small_disk import small_disk
 
 pytestmark = pytest.mark.end2end
@@ -172,13 +172,9 @@ def index(parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    served.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-    thread.start()
-    yield served
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with Loopback(server) as loopback:
+        served.port = loopback.port
+        yield served
 
 
 def test_the_engine_is_set_up_through_a_proxy_and_a_cut_download_goes_on(
