@@ -59,7 +59,7 @@ def add_speculation(parser: argparse.ArgumentParser) -> None:
         type=quantities.names(DRAFT_NAMES),
         metavar="LIST",
         help="in every round ngram, prompt look-up (the default), model, chains of a draft model, or "
-        "tree, one of 13 tokens by it; auto: where it pays",
+        "tree, one of 13 tokens by it, beside the ring of 32; auto: where it pays",
     )
     group.add_argument(
         "--draft-tokens",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from engine.bench.speculation_prompts import PromptKind
@@ -21,6 +21,8 @@ MODES: Final[dict[str, DraftModeWish]] = {
 }
 """By the names that reports give them."""
 TREE: Final = Speculation("model", 13, width=4)
+TREE_BESIDE: Final = Speculation("model", 32, width=8, pipelined="beside")
+"""Of it only what goes on from the next token is verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def ways(
         flows = pipelined or preset.pipelined.get(draft, ("auto",))
         match draft:
             case "tree":
-                made += [replace(TREE, pipelined=flow) for flow in _beside_or_not(flows)]
+                made += [TREE_BESIDE if f == "beside" else TREE for f in _beside_or_not(flows)]
             case "auto":
                 made += [Speculation("auto", pipelined=flow) for flow in flows]
             case "ngram":

@@ -7,9 +7,10 @@ goes into the row with it (`engine.server.expectation`); the answer then brings 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Coroutine, Iterable
 from collections.abc import Sequence as SequenceOf
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,8 +24,12 @@ from engine.core.protocol_window import EXPECTING
 from engine.protocol.frames import Frame, Kind
 from engine.protocol.rows import Row
 from engine.speculation.costs import PLAIN, Option, Source
+from engine.speculation.pipelining import levels_in_time
 from engine.speculation.tree import TokenTree
 from engine.swarm.links import Links
+
+_NEWEST_SHARE: Final = 0.25
+"""Of the newest time in the mean."""
 
 
 def can_expect(links: Links, route: Route) -> bool:
@@ -48,6 +53,10 @@ class Beside:
         self._links = links
         self._begin = begin
         self._option = PLAIN
+        self._answered_s: dict[SessionId, float] = {}
+        """When each sequence's last ids came."""
+        self._answer_s = math.inf
+        """What passes between them, lately."""
         self._untold: dict[SessionId, Sequence] = {}
         """Sequences with new ids, for whom the model is still to be asked."""
         self._asking: int | None = None
@@ -55,6 +64,7 @@ class Beside:
 
     def tell(self, route: Route, sequences: SequenceOf[Sequence], option: Option) -> None:
         """Say what may follow the newest ids of sequences, now or when the model has answered."""
+        self._time(sequences)
         if not can_expect(self._links, route):
             return
         if option.source is Source.LOOKUP:
@@ -83,9 +93,11 @@ class Beside:
                 sequences, self._untold = list(self._untold.values()), {}
                 option = self._option
                 wanted = [Wanted(sequence, list(sequence.ids)) for sequence in sequences]
-                trees = await drafter.propose(
-                    wanted, option.num_tokens, option.width, depth=option.depth
+                level_s = drafter.level_s(len(wanted))
+                _, depth = levels_in_time(
+                    option.depth, level_s, self._away_s(route), self._answer_s
                 )
+                trees = await drafter.propose(wanted, option.num_tokens, option.width, depth=depth)
                 if batch.attempt == attempt and not batch.has_failed:
                     lengths = [len(one.ids) for one in wanted]
                     self._send(route, option, zip(sequences, lengths, trees, strict=True))
@@ -94,6 +106,22 @@ class Beside:
         finally:
             if self._asking == attempt:
                 self._asking = None
+
+    def _time(self, sequences: SequenceOf[Sequence]) -> None:
+        """Learn how fast the ring goes around."""
+        now_s = self._batch.clock.monotonic_s()
+        for sequence in sequences:
+            if (before_s := self._answered_s.get(sequence.session)) is not None:
+                # One that is late must not count for long: most are not.
+                took_s = min(now_s - before_s, 2 * self._answer_s)
+                known_s = took_s if math.isinf(self._answer_s) else self._answer_s
+                self._answer_s = known_s + _NEWEST_SHARE * (took_s - known_s)
+            self._answered_s[sequence.session] = now_s
+
+    def _away_s(self, route: Route) -> float:
+        """From the last stage to us and on to the first, as far as known."""
+        rtts_s = [self._links.neighbours.rtt_s(peer) for peer in (route.first, route.last)]
+        return sum(rtt_s / 2 for rtt_s in rtts_s if rtt_s is not None)
 
     def _send(
         self, route: Route, option: Option, proposed: Iterable[tuple[Sequence, int, TokenTree]]

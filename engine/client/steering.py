@@ -40,6 +40,7 @@ LOOKUPS_BESIDE: Final = tuple(
 MODELS_BESIDE: Final = (
     Option(Source.MODEL, 5, beside=True),
     Option(Source.MODEL, 13, width=4, beside=True),
+    Option(Source.MODEL, 32, width=8, beside=True),
 )
 """The same of a model, and trees."""
 MODELS: Final = (

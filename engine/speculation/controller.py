@@ -162,8 +162,7 @@ class Controller:
         return self._timing.expected_s(option, self._costs, self._acceptance)
 
     def _committed(self, option: Option, deviations: float = 0.0) -> float:
-        meanwhile = self._costs.tokens_meanwhile(option)
-        return self._acceptance.committed(option, deviations, meanwhile)
+        return self._acceptance.committed(option, deviations, self._costs.in_time(option))
 
     def _may_lose_s(self, option: Option, plain_s: float) -> float:
         """If drafts are right as seldom as may be, by what is known of them."""

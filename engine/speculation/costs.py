@@ -9,13 +9,16 @@ from typing import Final
 
 from engine.core.generation import DraftMode
 from engine.speculation.message_sizes import down_bytes, up_bytes
-from engine.speculation.pipelining import answer_s
+from engine.speculation.pipelining import answer_s, levels_in_time
 
 _EXPECTED_SHARE: Final = 0.5
 """Of what is drafted beside a closed ring: what goes into its rows. After a row with a draft comes one
 without, if not all of it was right."""
 SLOW_BYTES_PER_S: Final = 125e3
 """What a client's line is taken to carry while nothing is known of it: less than most do."""
+
+_EXPECTED_DEPTH: Final = 5
+"""Of trees beside a ring; what is right of them seldom reaches further, and each place takes time."""
 
 
 class Source(StrEnum):
@@ -60,6 +63,8 @@ class Option:
         """Places that it guesses in a row: a chain's length, or what a tree's usually is."""
         if self.width == 1:
             return self.num_tokens
+        if self.beside:
+            return min(self.num_tokens, _EXPECTED_DEPTH)
         return min(self.num_tokens, 1 + round(math.sqrt(self.num_tokens)))
 
 
@@ -135,9 +140,10 @@ class Costs:
             token_s = self.drawn_token_s
         return option.depth * self.batch_size * token_s
 
-    def tokens_meanwhile(self, option: Option) -> int:
-        """How many tokens the ring yields while one comes to the client and its draft to the first stage."""
-        return max(1, math.ceil((self.draft_s(option) + self.client_rtt_s) / self.plain_s))
+    def in_time(self, option: Option) -> tuple[int, int]:
+        """Beside a ring, what `levels_in_time` says of an option."""
+        level_s = self.batch_size * self.draft_token_s.get(option.source, 0.0)
+        return levels_in_time(option.depth, level_s, self.client_rtt_s, self.plain_s)
 
     def _interval_s(self, option: Option) -> float:
         """How fast chunks can follow one another: as the busiest part of the pipe takes them."""

@@ -78,33 +78,40 @@ class Acceptance:
         """Chance that the longest path is right to its end."""
         return self.per_place(option) ** option.depth
 
-    def committed(self, option: Option, deviations: float = 0.0, meanwhile: int = 1) -> float:
+    def committed(
+        self, option: Option, deviations: float = 0.0, in_time: tuple[int, int] = (1, 2)
+    ) -> float:
         """Tokens that a round commits on average (a of [BB] §7), the target's own included.
 
         Args:
             option: What drafts.
             deviations: By how many standard deviations to doubt what was seen.
-            meanwhile: Beside a ring, `Costs.tokens_meanwhile`.
+            in_time: See `Costs.in_time`.
         """
         if option.is_plain:
             return 1.0
         rate = self.per_place(option, deviations)
         if option.beside:
-            return 1.0 + self._expected(option, rate, deviations, meanwhile)
+            return 1.0 + self._expected(option, rate, deviations, *in_time)
         if option.ahead > 1:
             return answer_tokens(rate, option.num_tokens)
         return 1.0 + sum(rate**depth for depth in range(1, option.depth + 1))
 
     def _expected(
-        self, option: Option, per_place: float, deviations: float, meanwhile: int
+        self,
+        option: Option,
+        per_place: float,
+        deviations: float,
+        meanwhile: int,
+        levels: int,
     ) -> float:
         """What a round of a closed ring commits beyond its token.
 
-        All tokens that come `meanwhile` must be guessed for the rest to be of use, and a row without a
-        draft comes before each with one.
+        All that comes `meanwhile` must be guessed for the rest of the `levels` to be of use, and a row
+        without a draft comes before each with one.
         """
         hit = per_place**meanwhile
-        places = range(1, option.depth - meanwhile + 1)
+        places = range(1, levels - meanwhile + 1)
         prior = hit / (1 + hit) * sum(per_place**place for place in places)
         rounds = self._guesses.get(_key(option), _Guesses())
         weight = rounds.made + _PRIOR_WEIGHT

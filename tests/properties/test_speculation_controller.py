@@ -29,6 +29,8 @@ OPTIONS = (
     Option(Source.MODEL, 8),
     Option(Source.MODEL, 13, width=4),
     Option(Source.LOOKUP, 8, ahead=4),
+    Option(Source.LOOKUP, 8, beside=True),
+    Option(Source.MODEL, 13, width=4, beside=True),
 )
 COSTS = Costs(
     num_stages=3,
@@ -70,6 +72,7 @@ def play(
     rng = random.Random(seed)
     controller = Controller(options, told, Timing())
     done, taken_s, plain_s = 0, 0.0, 0.0
+    expected = False  # whether the last row had a draft beside the ring
     flowing: Option | None = None  # whose next chunk is on its way, and right so far
     while done < tokens:
         costs = world.costs(done)
@@ -78,8 +81,17 @@ def play(
         right, flows = 0, flowing == option
         places = option.depth - flows  # one of them was the last answer
         flowing = None
+        # Beside a ring a row with a draft comes after one without, and its first place is another guess.
+        expected = option.beside and not expected and rng.random() < world.rates(done, option)
         if option.is_plain:  # look-up is held against what was committed without it
             controller.observe_guesses(LOOKUP, 1, int(rng.random() < world.rates(done, LOOKUP)))
+        elif option.beside:
+            while expected and right < places - 1 and rng.random() < world.rates(done, option):
+                right += 1
+            controller.observe_guesses(option, 1, right)
+            if expected:
+                led = replace(option, beside=False)
+                controller.observe_guesses(led, min(right + 1, places - 1), right)
         else:
             while right < places and rng.random() < world.rates(done, option):
                 right += 1
@@ -92,6 +104,9 @@ def play(
         jitter = 1 + world.noise * (2 * rng.random() - 1)
         sure = float(right == option.num_tokens) if is_judged else float(flows)
         round_s = costs.round_s(option, sure) * factor * jitter
+        if option.beside:
+            more_s = 2 * (costs.round_s(option) - costs.plain_s) * expected
+            round_s = (costs.plain_s * world.plain_factor + more_s * factor) * jitter
         seen = option if flows else replace(option, ahead=1)
         controller.observe(seen, 1 + right, round_s)
         taken_s += round_s
@@ -109,6 +124,7 @@ def best_speed_up(rate: float, lookup: float, costs: Costs) -> float:
         * costs.plain_s
         / costs.round_s(option)
         for option in OPTIONS
+        if not option.beside
     )
 
 
@@ -141,6 +157,7 @@ factors = st.floats(0.6, 1.7)
     batch_size=st.sampled_from([1, 8, 32]),
     plain_factor=factors,
     round_factor=factors,
+    takes_expected=st.booleans(),
 )
 def test_no_session_is_slower_than_plain_decoding(
     rate: float,
@@ -152,6 +169,7 @@ def test_no_session_is_slower_than_plain_decoding(
     batch_size: int,
     plain_factor: float,
     round_factor: float,
+    takes_expected: bool,
 ) -> None:
     costs = replace(
         COSTS,
@@ -160,6 +178,7 @@ def test_no_session_is_slower_than_plain_decoding(
         rtt_s=rtt_s,
         bytes_per_s=bytes_per_s,
         batch_size=batch_size,
+        takes_expected=takes_expected,
     )
     world = World(steady(rate, lookup), lambda token: costs, plain_factor, round_factor)
     taken = shares(world, costs)
@@ -197,6 +216,24 @@ def test_what_pays_is_used(rate: float, lookup: float, batch_size: int) -> None:
     assert best > 1.2
     taken = shares(World(steady(rate, lookup), lambda token: costs), costs)
     assert taken[len(taken) // 2] >= 1 + 0.7 * (best - 1)
+
+
+def test_drafts_wait_beside_the_ring_where_the_client_is_too_far_to_lead() -> None:
+    costs = replace(
+        COSTS,
+        num_stages=1,
+        compute_s=0.04,
+        compute_token_s=0.0002,
+        bytes_per_s=1e9,
+        rtt_s=0.0,
+        client_rtt_s=0.02,
+        draft_token_s={Source.LOOKUP: 0.00005, Source.MODEL: 0.002},
+    )
+    led, beside = (
+        shares(World(steady(0.6, 0.1), lambda token, there=there: there), there)[4]
+        for there in (costs, replace(costs, takes_expected=True))
+    )
+    assert beside > max(1.15, led)
 
 
 def test_a_text_that_turns_to_copying_is_noticed() -> None:

@@ -8,7 +8,7 @@ import pytest
 from engine.speculation.controller import Controller
 from engine.speculation.costs import PLAIN, Costs, Option, Source
 from engine.speculation.estimates import Timing
-from engine.speculation.pipelining import answer_s, answer_tokens
+from engine.speculation.pipelining import answer_s, answer_tokens, levels_in_time
 
 
 def played(rate: float, chunk: int, round_s: float, interval_s: float) -> tuple[float, float]:
@@ -79,3 +79,32 @@ def test_chunks_wait_where_they_gain_nothing(costs: Costs, rate: float) -> None:
     option = chosen(costs, rate)
     assert not option.is_plain
     assert option.ahead == 1
+
+
+@pytest.mark.parametrize(
+    ("level_s", "away_s", "expected"),
+    [
+        (0.002, 0.020, (1, 5)),
+        (0.005, 0.020, (1, 3)),
+        (0.009, 0.020, (2, 5)),
+        (0.020, 0.010, (2, 3)),
+        (1.0, 0.0, (5, 5)),
+        (0.0, 0.0, (1, 5)),
+        (0.0, 0.1, (3, 5)),
+        (0.0, 1.0, (5, 5)),
+    ],
+    ids=[
+        "in time",
+        "looks less far",
+        "an answer late",
+        "both",
+        "never",
+        "at once",
+        "far",
+        "too far",
+    ],
+)
+def test_draft_beside_a_ring_looks_no_further_than_it_can_in_time(
+    level_s: float, away_s: float, expected: tuple[int, int]
+) -> None:
+    assert levels_in_time(5, level_s, away_s, 0.040) == expected
