@@ -194,7 +194,8 @@ def row_of(
         plain_step_ms=ms * sum(map(decode_s, plain)) * batch_size / steps,
         plain_compute_ms=ms * statistics.median(_pass_s(one, "compute_s") for one in plain),
         replica_ms=ms * _replica_s(drafted),
-        refused_share=_replica_rounds(drafted) / rounds,
+        # The round that is under way at the end of an answer may have asked it, too.
+        refused_share=min(1.0, _replica_rounds(drafted) / rounds),
         mode_rounds=dict(sum((Counter(m.mode_rounds) for m in drafted), Counter())),
         ids_equal=(
             all(begin_alike(a.ids, b.ids) for a, b in zip(plain, drafted, strict=True))

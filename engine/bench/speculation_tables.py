@@ -42,7 +42,8 @@ class Crossing(BaseModel):
     """Of the rounds, those in which it was asked."""
     predicted_mbit_per_s: float
     """Of DSSD [DC]'s own; of DSD, whose chains take all their distributions along in every round, by the
-    same reckoning."""
+    same reckoning. What a client needs to draw again, and both ends to handle a distribution, is not in
+    it: where a replica takes but some milliseconds, DISCO pays on faster lines than that."""
     observed_mbit_per_s: float | None
     """Where the difference of their rounds, a line over seconds per byte, is zero; none where one of
     the two is faster on every line."""
