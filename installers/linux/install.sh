@@ -23,6 +23,9 @@ esac
     fail "this package is for Linux on x86-64, but this is $(uname -s) on $(uname -m)."
 command -v python3 > /dev/null || fail "Shoal needs python3, which is missing; install it with your system's packages."
 
+installed=$(sed -n 's/.*"current": *"\([0-9.]*\)".*/\1/p' "$root/versions.json" 2> /dev/null || true)
+[ -n "$beside" ] || [ "$(printf '%s\n' "$installed" "$version" | sort -V | tail -n 1)" = "$version" ] ||
+    fail "Shoal $installed is installed, and this is the older $version, which may not read its chats; keep it, or remove it with $root/uninstall.sh first (chats and settings stay)."
 mkdir -p "$root/versions" 2> /dev/null ||
     fail "$root cannot be written to; correct its rights, or set HOME to a folder of yours."
 free_kb=$(df -Pk "$root" | awk 'NR == 2 { print $4 }')

@@ -148,7 +148,7 @@ def manual_page(build: Build) -> str:
         *("--description", "lend your GPU to large language models, and use the shoal's"),
         purpose="make the manual page",
         PYTHONPATH=str(build.root),
-        COLUMNS="90",
+        COLUMNS="10000",  # what reads the page breaks its lines
     )
 
 

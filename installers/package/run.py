@@ -40,7 +40,7 @@ def build(build: Build) -> list[Path]:
     name = f"shoal-{build.version}-x86_64.run"
     day = datetime.fromtimestamp(build.epoch_s, UTC).date().isoformat()
     # Not gzip, which writes into its output when that was made.
-    compression = ("--xz", "--complevel", "0" if build.is_fast else "9")
+    compression = ("--zstd", "--complevel", "1") if build.is_fast else ("--xz", "--complevel", "9")
     build.run(
         *("makeself", "--quiet", "--tar-quietly", "--sha256", "--nox11", *compression),
         *("--packaging-date", day, "--tar-format", "gnu", "--tar-extra"),

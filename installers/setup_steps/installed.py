@@ -221,10 +221,16 @@ class Installed:
         self.report.say(torch_build.reason)
         self.path.mkdir(exist_ok=True)
         (self.path / "setup.json").unlink(missing_ok=True)
+        began_s: dict[str, float] = {}
+
+        def step(name: str) -> None:
+            began_s[name] = time.monotonic()
+            self.report.step(name)
+
         if not done:
-            self.report.step("python")
+            step("python")
             done = self._create()
-        self.report.step("packages")
+        step("packages")
         self.report.say("Installing what the engine needs …")
         self._uv(
             "install what the engine needs",
@@ -232,9 +238,9 @@ class Installed:
             *("--build-constraints", str(self.parts.engine_list)),
             *("--requirement", str(self.parts.engine_list)),
         )
-        self.report.step("torch")
+        step("torch")
         self._install_torch(torch_build, replace=done.get("torch") not in (None, torch_build.kind))
-        self.report.step("shoal")
+        step("shoal")
         self._uv(
             "install Shoal",
             *("pip", "install", "--python", str(self.python), "--no-deps", "--no-index"),
@@ -247,6 +253,7 @@ class Installed:
             "fingerprint": self.parts.fingerprint(),
             "torch": torch_build.kind,
             "python": _version_of(self.python),
+            "took_s": _durations(began_s),
         }
         write_json(self.path / "setup.json", made_from)
 
@@ -359,6 +366,15 @@ class Installed:
 
     def _pip(self, purpose: str, *arguments: str) -> None:
         pip_runs.run_pip(self.python, arguments, purpose=purpose, log=self.log, report=self.report)
+
+
+def _durations(began_s: Mapping[str, float]) -> dict[str, float]:
+    """How long each step took, the last until now."""
+    ends_s = [*list(began_s.values())[1:], time.monotonic()]
+    return {
+        name: round(end_s - start_s, 1)
+        for (name, start_s), end_s in zip(began_s.items(), ends_s, strict=True)
+    }
 
 
 def _version_of(python: Path) -> str:
