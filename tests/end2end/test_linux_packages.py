@@ -238,7 +238,7 @@ def test_a_new_computer_installs_it_chats_and_is_as_before_when_it_is_purged(
         system.root(*install)
         asked = system.person("shoal", "setup", "check").stdout
         assert asked.startswith("The engine is set up in ")
-    system.root("apt-get", "purge", "-y", "--autoremove", "shoal")
+    system.root("apt-get", "purge", "-y", "shoal")
     assert left() == set()
     assert not environment.exists()
     if chats:
@@ -288,7 +288,8 @@ class Person:
 
     def runs(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, env=self.variables, capture_output=True, text=True, timeout=120, check=False
+            command, env=self.variables, cwd=self.home,  # else Python would find this source first
+            capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
 
     def says(self, *command: str | Path) -> str:
@@ -303,7 +304,7 @@ class Person:
         if not (place / "environment").exists():
             lend_libraries(place)
         process = subprocess.Popen(
-            [self.home / ".local" / "bin" / "shoal-engine"], env=self.variables
+            [self.home / ".local" / "bin" / "shoal-engine"], env=self.variables, cwd=self.home
         )
         try:
             engine = Engine(self.home)
