@@ -192,8 +192,8 @@ def badge(status: EngineStatus | None, tr: Tr) -> Badge | None:
         Privacy.PUBLIC,
         tr("Public"),
         tr(
-            "Strangers' computers hold parts of the model, and the first and the last of them can "
-            "read your messages."
+            "Strangers' computers hold parts of the model, and each on the way of a message can "
+            "read it."
         ),
     )
 

@@ -1764,8 +1764,8 @@
         <translation>Wird beendet …</translation>
     </message>
     <message>
-        <source>Strangers' computers hold parts of the model, and the first and the last of them can read your messages.</source>
-        <translation>Computer von Fremden halten Teile des Modells; der erste und der letzte von ihnen können deine Nachrichten lesen.</translation>
+        <source>Strangers' computers hold parts of the model, and each on the way of a message can read it.</source>
+        <translation>Computer von Fremden halten Teile des Modells; jeder auf dem Weg einer Nachricht kann sie lesen.</translation>
     </message>
     <message>
         <source>Such as http://proxy:3128. Empty: as the system says. What goes between the swarm's computers passes no proxy.</source>
@@ -2332,8 +2332,8 @@
         <translation>Was Einladungen öffnet, lässt sich nicht ändern ({reason}).</translation>
     </message>
     <message>
-        <source>What others can see: the first and the last computer of a chain can read your text. Use a private swarm, or this computer alone, for anything sensitive.</source>
-        <translation>Was andere sehen können: Der erste und der letzte Computer einer Kette können deinen Text lesen. Nimm für alles Vertrauliche einen privaten Schwarm oder nur diesen Computer.</translation>
+        <source>What others can see: every computer of a chain can read your text and the answer. Use a private swarm, or this computer alone, for anything sensitive.</source>
+        <translation>Was andere sehen können: Jeder Computer einer Kette kann deinen Text und die Antwort lesen. Nimm für alles Vertrauliche einen privaten Schwarm oder nur diesen Computer.</translation>
     </message>
     <message>
         <source>What the chosen file holds</source>

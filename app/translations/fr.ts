@@ -1764,8 +1764,8 @@
         <translation>Arrêt…</translation>
     </message>
     <message>
-        <source>Strangers' computers hold parts of the model, and the first and the last of them can read your messages.</source>
-        <translation>Les ordinateurs d’inconnus hébergent des parties du modèle ; le premier et le dernier d’entre eux peuvent lire vos messages.</translation>
+        <source>Strangers' computers hold parts of the model, and each on the way of a message can read it.</source>
+        <translation>Les ordinateurs d’inconnus hébergent des parties du modèle ; chacun de ceux par où passe un message peut le lire.</translation>
     </message>
     <message>
         <source>Such as http://proxy:3128. Empty: as the system says. What goes between the swarm's computers passes no proxy.</source>
@@ -2332,8 +2332,8 @@
         <translation>Ce qui ouvre les invitations ne peut pas être changé ({reason}).</translation>
     </message>
     <message>
-        <source>What others can see: the first and the last computer of a chain can read your text. Use a private swarm, or this computer alone, for anything sensitive.</source>
-        <translation>Ce que les autres peuvent voir : le premier et le dernier ordinateur d’une chaîne peuvent lire votre texte. Pour tout ce qui est sensible, utilisez un essaim privé, ou cet ordinateur seul.</translation>
+        <source>What others can see: every computer of a chain can read your text and the answer. Use a private swarm, or this computer alone, for anything sensitive.</source>
+        <translation>Ce que les autres peuvent voir : chaque ordinateur d’une chaîne peut lire votre texte et la réponse. Pour tout ce qui est sensible, utilisez un essaim privé, ou cet ordinateur seul.</translation>
     </message>
     <message>
         <source>What the chosen file holds</source>

@@ -152,7 +152,7 @@ class FirstRunWindow(TopWindow):
             "within the limits you set, and pauses whenever you say so."
         )
         sees = self.tr(
-            "What others can see: the first and the last computer of a chain can read your text. "
+            "What others can see: every computer of a chain can read your text and the answer. "
             "Use a private swarm, or this computer alone, for anything sensitive."
         )
         return scrolling_page(
