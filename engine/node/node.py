@@ -109,6 +109,7 @@ class Node:
         """What is known of new versions of Shoal."""
         self.restarts = False
         """Whether the engine wants to be started anew when it has ended."""
+        self._is_finishing = False
 
     # Life -----------------------------------------------------------------------------------
 
@@ -144,11 +145,12 @@ class Node:
     async def restart(self) -> None:
         """End to be started anew, after running requests have ended or gone elsewhere."""
         await self._drain("Shoal is starting again.", self.config.stage.drain_limit_s)
-        self.restarts = True
+        self.restarts = not self._is_finishing
         self.quit()
 
     async def finish(self, limit_s: float) -> None:
         """End after running requests have ended or gone elsewhere, or after the limit."""
+        self._is_finishing = True  # also where a restart has begun before
         serving = self._life.membership.serving
         try:
             if self._generations or (serving is not None and serving.handler.num_sessions):

@@ -68,7 +68,8 @@ class MovingStream:
         while buffer:
             left = len(buffer)
             if self._next is not None:
-                left = min(left, self._next[1] - self._read_bytes)
+                # More than was said may have come while the one who read waited to go on.
+                left = max(0, min(left, self._next[1] - self._read_bytes))
             count = await self._reader.read_into(buffer[:left])
             self._read_bytes += count
             buffer = buffer[count:]

@@ -132,6 +132,21 @@ async def test_stream_that_breaks_off_after_fewer_bytes_than_it_said_is_broken()
         there[1].close()
 
 
+async def test_stream_on_which_more_comes_than_its_far_end_said_is_broken():
+    async with stream() as (opener, _):
+        reading = asyncio.ensure_future(read_exactly(opener, 36))
+        await asyncio.sleep(0.01)
+        here, there = await pairs()
+        there[1].write(b"\x01" + (0).to_bytes(8, "little"))
+        first = opener._reader
+        assert await opener.move(DIRECT, here)
+        first.get_buffer(20)[:20] = bytes(20)  # before the one who reads goes on
+        first.buffer_updated(20)
+        with pytest.raises(PeerUnreachable):
+            await asyncio.wait_for(reading, 5)
+        there[1].close()
+
+
 @pytest.mark.parametrize("is_opener", [True, False])
 async def test_move_that_times_out_behind_a_long_write_changes_nothing(is_opener):
     async with stream() as (opener, acceptor):
