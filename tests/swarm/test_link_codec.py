@@ -224,7 +224,7 @@ async def test_payload_with_a_reference_that_was_never_sent_is_a_clear_violation
     async with memory_swarm(ALICE, BOB, codec="raw") as swarm:
         await swarm[ALICE].links.connect(BOB)
         channel = swarm[ALICE].links.neighbours.of(BOB).outgoing._channel
-        await channel._stream.write(*encode(rows))
+        await channel._stream.write(*encode(rows, protocol=channel.protocol))
         await eventually(lambda: swarm[BOB].links.gate.violations == 1)
         assert "has not sent" in swarm[BOB].links.gate.ban_reason(ALICE)
         assert not swarm[BOB].got
@@ -263,7 +263,7 @@ async def test_few_bytes_that_claim_to_be_many_are_refused_before_anything_is_al
     async with memory_swarm(ALICE, BOB) as swarm:
         await swarm[ALICE].links.connect(BOB)
         channel = swarm[ALICE].links.neighbours.of(BOB).outgoing._channel
-        await channel._stream.write(encode(bomb)[0][:HEADER_BYTES])
+        await channel._stream.write(encode(bomb, protocol=channel.protocol)[0][:HEADER_BYTES])
         await eventually(lambda: swarm[BOB].links.gate.violations == 1)
         assert "unpacks" in swarm[BOB].links.gate.ban_reason(ALICE)
 
