@@ -27,13 +27,16 @@ class EngineSetup(QObject):
         super().__init__(parent)
         self._program, *self._arguments = command
         self._process: QProcess | None = None
+        self._next = ""
+        """What was asked for while the running command was still ending."""
         self._rest = b""
         self._limit = QTimer(self, singleShot=True, interval=int(KILL_AFTER_S * 1000))
         self._limit.timeout.connect(self._kill)
 
     def run(self, word: str) -> None:
-        """Start `check`, `install` or `remove`; nothing happens while another one runs."""
+        """Start `check`, `install` or `remove`, once the running one has ended if there is one."""
         if self._process is not None:
+            self._next = word
             return
         process = QProcess(self)
         process.setProgram(self._program)
@@ -79,6 +82,9 @@ class EngineSetup(QObject):
             self._process.deleteLater()
             self._process = None
         self.ended.emit(word, well and status is QProcess.ExitStatus.NormalExit)
+        following, self._next = self._next, ""
+        if following:
+            self.run(following)
 
     def _kill(self) -> None:
         if self._process is not None:

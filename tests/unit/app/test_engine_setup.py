@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import installed
+from app.engine_setup import EngineSetup
 from app.windows.engine_setup import EngineSetupWindow
 from app.wiring.engine_setup import EngineSetupWiring
 from engine.localapi.running import Home
@@ -215,3 +216,18 @@ def test_what_starts_the_app_on_windows_outlasts_the_version_that_runs(
     monkeypatch.setenv("SHOAL_VERSIONS", str(tmp_path))
     launcher = tmp_path / "launcher" / "Scripts" / "pythonw.exe"
     assert installed.own_command() == (str(launcher), str(tmp_path / "start.py"))
+
+
+def test_what_is_asked_while_a_command_is_still_ending_waits_its_turn(
+    tmp_path: Path, qtbot: QtBot
+) -> None:
+    person = Person(tmp_path, qtbot)
+    setup = EngineSetup([sys.executable, str(tmp_path / "shoal-setup.py")])
+    ends: list[tuple[str, bool]] = []
+    setup.ended.connect(lambda word, well: ends.append((word, well)))
+    person.prepare(fails=1)
+    setup.run("install")
+    setup.run("remove")
+    qtbot.waitUntil(lambda: len(ends) == 2, timeout=10_000)
+    assert ends == [("install", False), ("remove", True)]
+    assert person.asked() == ["install", "remove"]
