@@ -44,7 +44,12 @@ def through_proxy(url: str) -> str:
     proxy = told.get(place.scheme) or told.get("all") or ""
     if not proxy or proxy_bypass(place.hostname or ""):
         return ""
-    return f" through the proxy {re.sub(r'//[^/@]*@', '//', proxy)}"
+    return f" through the proxy {_without_user(proxy)}"
+
+
+def _without_user(proxy: str) -> str:
+    scheme = re.match(r"[a-z0-9+.-]*://", proxy, re.IGNORECASE)
+    return (scheme[0] if scheme and "@" in proxy else "") + proxy.rpartition("@")[2]
 
 
 def environment(proxy: str, ca_file: str, models_dir: Path) -> dict[str, str]:

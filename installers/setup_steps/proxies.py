@@ -16,7 +16,13 @@ def proxy_in_use() -> str:
     """
     # Not by urllib, which would bring a TLS library into the frozen program.
     told = next((os.environ[name] for name in _VARIABLES if os.environ.get(name)), "")
-    return re.sub(r"//[^/@]*@", "//", told)
+    return without_user(told)
+
+
+def without_user(proxy: str) -> str:
+    """Its address without a user's name and password, however these are written."""
+    scheme = re.match(r"[a-z0-9+.-]*://", proxy, re.IGNORECASE)
+    return (scheme[0] if scheme and "@" in proxy else "") + proxy.rpartition("@")[2]
 
 
 def why(cause: str, proxy: str) -> str:
