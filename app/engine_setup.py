@@ -51,7 +51,8 @@ class EngineSetup(QObject):
         process.start()
 
     def interrupt(self) -> None:
-        """End the running command; what it has downloaded stays."""
+        """End the running command, and what waits for it; what it has downloaded stays."""
+        self._next = ""
         if self._process is not None:
             self._process.terminate()
             self._limit.start()
@@ -72,7 +73,7 @@ class EngineSetup(QObject):
 
     def _on_error(self, word: str, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart:  # all others are followed by `finished`
-            self._process = None
+            self._process, self._next = None, ""
             self.ended.emit(word, False)
 
     def _on_ended(self, word: str, well: bool, status: QProcess.ExitStatus) -> None:

@@ -120,6 +120,8 @@ class BatchWindow(TopWindow):
         self.form.show_view(view.form)
         if view.job is not None:
             self.page.show_view(view.job, view.rows)
+        else:
+            self.page.model.show_view(view.rows)  # forgets what is under way: it comes too late
         focused = self.focusWidget()
         is_left = view.job is None and focused is not None and self.page.isAncestorOf(focused)
         self.pages.setCurrentWidget(self._form_room if view.job is None else self.page)

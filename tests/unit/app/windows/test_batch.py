@@ -27,6 +27,7 @@ from app.batch_messages import (
     JobsArrived,
     JobSettled,
     JobUndo,
+    JobUndone,
     PageWanted,
     RowsArrived,
 )
@@ -355,3 +356,18 @@ def test_new_batch_puts_the_keyboard_into_the_form(window: BatchWindow, qtbot: Q
     window.begin_new()
     show(window, scenes()["form"])
     qtbot.waitUntil(window.form.input.hasFocus)
+
+
+def test_batch_that_comes_back_is_asked_for_again_when_its_rows_were_still_coming(
+    window: BatchWindow, qtbot: QtBot
+) -> None:
+    up = after(StatusArrived(status()), JobsArrived((job(),)), JobChosen("job_1"))
+    engine = Engine(window, up)
+    qtbot.waitUntil(lambda: bool(engine.asked))
+    engine.state = apply(engine.state, JobDeleted(JobUndo("job_1", "articles.csv", "restore")))
+    engine.answer()  # comes too late, nobody looks at that batch by now
+    engine.state = apply(engine.state, JobUndone(job()))
+    show(window, engine.state)
+    qtbot.waitUntil(lambda: bool(engine.asked), timeout=2000)
+    engine.answer()
+    assert window.page.model.data(window.page.model.index(0, STATE)) == "Done"
