@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,22 +22,21 @@ from engine.speculation.tree import Draft, TokenTree
 from tests.support.drafted_answers import Moody, check_same, counts
 from tests.support.drafting import Echo, Prophet, Reciter
 from tests.support.local_swarm import LocalSwarm, collect, local_swarm
-from tests.support.losing_stages import SPANS, SPARE, BrokenLinks, at, lose, spared
-
-NEW_TOKENS = 24
-PROMPTS = [list(range(20, 90)), [5, 6, 7], [9], [3, 1, 4, 1, 5, 9, 2, 6]]
-PATIENT = ClientConfig(reuse_prefixes=False, room_wait_s=30.0)
-GREEDY = SamplingParams(max_new_tokens=NEW_TOKENS)
-PENALISED = SamplingParams(
-    max_new_tokens=NEW_TOKENS,
-    temperature=1.0,
-    top_p=0.95,
-    seed=11,
-    repetition_penalty=1.3,
-    presence_penalty=0.4,
-    frequency_penalty=0.2,
-    logprobs=2,
+from tests.support.losing_stages import (
+    NEW_TOKENS,
+    PARAMS,
+    PATIENT,
+    SPANS,
+    SPARE,
+    BrokenLinks,
+    at,
+    lose,
+    spared,
 )
+
+PROMPTS = [list(range(20, 90)), [5, 6, 7], [9], [3, 1, 4, 1, 5, 9, 2, 6]]
+GREEDY = PARAMS[0]
+PENALISED = replace(PARAMS[1], logprobs=2)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
